@@ -82,7 +82,7 @@ export default {
   testTimeout: 60_000,
   projects: [
     project("test", ["{shared,services,connector,testing,deploy,test}/**/*.test.ts"], { leftOut: [PROSE] }),
-    project("ci", ["{connector,test}/**/*.ci.ts"]),
+    project("ci", ["{testing,test}/**/*.ci.ts"]),
     project("prose", [PROSE]),
     project("browser", ["test/browser/**/*.browser.ts"]),
     project("cluster", ["test/{conformance,integration}/**/*.test.ts"], {

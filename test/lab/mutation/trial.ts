@@ -16,7 +16,7 @@ export async function tryTests(folder: string, tests: readonly string[]): Promis
   const output = ["--json", "--outputFile", report, "--cacheDirectory", join(folder, ".jest")];
   const child = spawn(
     process.execPath,
-    [...NODE_OPTIONS, ...jest, ...output, "--selectProjects", "test", "--runTestsByPath", ...tests],
+    [...NODE_OPTIONS, ...jest, ...output, "--selectProjects", "test", "ci", "--runTestsByPath", ...tests],
     {
       cwd: folder,
       stdio: "ignore",

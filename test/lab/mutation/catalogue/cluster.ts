@@ -4,7 +4,6 @@ const REDIS = "shared/window/src/redis";
 const LINKS = "shared/window/test/cluster-links.test.ts";
 const FAILURES = "shared/window/test/cluster-failures.test.ts";
 const MOVES = "shared/window/test/cluster-moves.test.ts";
-const COUNTS = "shared/window/test/cluster-counts.test.ts";
 const RESET = "shared/window/test/cluster-reset.test.ts";
 const METRICS = "shared/window/test/cluster-metrics.test.ts";
 const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
@@ -159,7 +158,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/counters.ts",
     find: "if (this.#unwritten !== undefined) await this.#write(this.#unwritten);",
     replace: "this.#unwritten = undefined;",
-    tests: [COUNTS],
+    tests: [METRICS],
   },
   {
     name: "counts that are held for too long are lost, and that is counted",
@@ -268,7 +267,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the password of cluster-create is not said in clear where REDIS_URL asks for TLS",
-    file: "deploy/redis/create-cluster.ts",
+    file: "deploy/redis/create-cluster-run.ts",
     find: 'protocol === "rediss:" && ',
     replace: "false && ",
     tests: ["test/deploy/create-cluster-tls.test.ts"],

@@ -105,14 +105,14 @@ export const CONNECTOR_CONTROL_SOCKET_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/control/channel.ts",
     find: ":ECDHE-PSK-AES256-CBC-SHA384",
     replace: "",
-    tests: ["connector/test/cli/control-socket.test.ts"],
+    tests: ["connector/test/cli/control-suites.test.ts"],
   },
   {
     name: "a build of OpenSSL without a suite for control sockets ends nobody",
     file: "connector/src/cli/control/channel.ts",
     find: "createSecureContext(SUITES);\n    return true;",
     replace: "return true;",
-    tests: ["connector/test/cli/control-socket.test.ts"],
+    tests: ["connector/test/cli/control-suites.test.ts"],
   },
   {
     name: "the control sockets of killed processes are removed",

@@ -1,7 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
 const INIT = "connector/test/cli/init.test.ts";
-const WRITTEN = "test/packages/init.test.ts";
+const WRITTEN = "test/packages/init.ci.ts";
 
 /** What `relay init` writes, and where. */
 export const CONNECTOR_INIT_MUTATIONS: readonly Mutation[] = [

@@ -28,7 +28,7 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/mcp/tool.ts",
     find: 'state.status === "closed" || state.status === "reconnecting"',
     replace: 'state.status === "closed"',
-    tests: ["connector/test/mcp/lifecycle.test.ts"],
+    tests: ["connector/test/mcp/away.test.ts"],
   },
   {
     name: "a model that shares a connection is told why that one is away",

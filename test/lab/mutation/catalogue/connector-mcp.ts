@@ -21,14 +21,14 @@ export const CONNECTOR_MCP_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/mcp/http/server.ts",
     find: "if (this.#strangers.size > MAX_STRANGERS) oldest?.destroy();",
     replace: "if (this.#strangers.size < 0) oldest?.destroy();",
-    tests: ["connector/test/mcp/http.test.ts"],
+    tests: ["connector/test/mcp/http-strangers.test.ts"],
   },
   {
     name: "strangers cannot take every connection of MCP over HTTP",
     file: "connector/src/mcp/http/server.ts",
     find: "MAX_CONNECTIONS = 1024",
     replace: "MAX_CONNECTIONS = 512",
-    tests: ["connector/test/mcp/http.test.ts"],
+    tests: ["connector/test/mcp/http-strangers.test.ts"],
   },
   {
     name: "as many calls of one client of MCP may begin at once as clients make",
@@ -40,9 +40,16 @@ export const CONNECTOR_MCP_MUTATIONS: readonly Mutation[] = [
   {
     name: "a body that no client of MCP sends is not read to its end",
     file: "connector/src/mcp/http/body.ts",
-    find: "if (bytes > MAX_BODY_BYTES) request.destroy();",
+    find: "if (bytes > maxBytes) request.destroy();",
     replace: "",
     tests: ["connector/test/mcp/http-strangers.test.ts"],
+  },
+  {
+    name: "a client of MCP finds the refusal of a body that it writes to the end",
+    file: "connector/src/mcp/http/sessions.ts",
+    find: "discardBody(request, MAX_REFUSED_BYTES);",
+    replace: "",
+    tests: ["connector/test/mcp/http.test.ts"],
   },
   {
     name: "a Host is a name and a port, and nothing around them",

@@ -28,7 +28,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/main.ts",
     find: "endWithNpx(process.env, () => stopped.abort());",
     replace: "",
-    tests: ["test/packages/npx.test.ts"],
+    tests: ["test/packages/npx.ci.ts"],
   },
   {
     name: "whoever sends through a listener is told that the relay is away",

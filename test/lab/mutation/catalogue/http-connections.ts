@@ -4,7 +4,7 @@ const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
 const SERVER_STOP = "shared/runtime/test/http/server-stop.test.ts";
 const QUEUE = "shared/runtime/test/http/request-queue.test.ts";
-const STARTING = "test/integration/starting.test.ts";
+const STARTING = "test/integration/starting.ci.ts";
 
 /** Plain connections, and the queue of their requests. */
 export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [

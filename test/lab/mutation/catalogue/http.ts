@@ -7,7 +7,7 @@ const BODY = "shared/runtime/test/http/body.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
 const SERVER_STOP = "shared/runtime/test/http/server-stop.test.ts";
 const FRAMING = "test/hostile/http-framing.test.ts";
-const STARTING = "test/integration/starting.test.ts";
+const STARTING = "test/integration/starting.ci.ts";
 
 /** HTTP and the pages. */
 export const HTTP_MUTATIONS: readonly Mutation[] = [

@@ -1,9 +1,10 @@
 import type { Mutation } from "../mutation.ts";
 
-const COMMAND = ["test/local/issuers-command.test.ts", "test/local/admitted-issuers.test.ts"];
+const OWN = ["test/local/issuers-command.test.ts"];
+const ADMITTED = ["test/local/admitted-issuers.test.ts"];
 const VERIFIER = "examples/python/verify.py";
-const CREDENTIALS = ["test/examples/verify-credentials.test.ts"];
-const PAYLOADS = ["test/examples/verify-payloads.test.ts"];
+const CREDENTIALS = ["test/examples/verify-credentials.ci.ts"];
+const PAYLOADS = ["test/examples/verify-payloads.ci.ts"];
 
 /** The operator's issuers, and the check in Python of what they vouch for. */
 export const ISSUER_MUTATIONS: readonly Mutation[] = [
@@ -12,49 +13,49 @@ export const ISSUER_MUTATIONS: readonly Mutation[] = [
     file: "deploy/keys/private-file.ts",
     find: 'open(file, "wx", 0o600)',
     replace: 'open(file, "w", 0o600)',
-    tests: COMMAND,
+    tests: OWN,
   },
   {
     name: "private keys are their owner's alone",
     file: "deploy/keys/private-file.ts",
     find: "0o600",
     replace: "0o644",
-    tests: COMMAND,
+    tests: OWN,
   },
   {
     name: "no issuer takes all agents by itself",
     file: "deploy/keys/issuer-commands.ts",
     find: "if (!agents.includes(ANY_AGENT)) return agents;",
     replace: "if (agents.length > 0) return agents;",
-    tests: COMMAND,
+    tests: ADMITTED,
   },
   {
     name: "an issuer that is admitted again has what it revoked",
     file: "deploy/keys/issuer-records.ts",
     find: "issuers: [...keys.issuers, { ...admitted, revoked }]",
     replace: "issuers: [...keys.issuers, { ...admitted, revoked: revoked.slice(0, 0) }]",
-    tests: COMMAND,
+    tests: ADMITTED,
   },
   {
     name: "no issuer is admitted apart from what it revoked",
     file: "shared/protocol/src/signing/key-ring.ts",
     find: "admitted.has(issuer) ?",
     replace: 'issuer === "" ?',
-    tests: COMMAND,
+    tests: ADMITTED,
   },
   {
     name: "revoked under the issuer that speaks for the agent",
     file: "deploy/keys/revoke-issued.ts",
     find: "agent === ANY_AGENT || holders.isOfIssuer(agent, issuer)",
     replace: "issuer !== undefined && holders !== undefined",
-    tests: COMMAND,
+    tests: OWN,
   },
   {
     name: "a revocation reaches issuers whose clocks are ahead",
     file: "deploy/keys/revoke-issued.ts",
     find: "Math.floor((now + CREDENTIAL_LIMITS.maxAheadMs) / 1000)",
     replace: "Math.floor(now / 1000)",
-    tests: COMMAND,
+    tests: OWN,
   },
   {
     name: "Python: an issuer speaks for its own agents",

@@ -140,7 +140,7 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/reach-log.ts",
     find: "if (hasChanged) this.#tell(missing);",
     replace: "",
-    tests: ["test/integration/lost-shard-told.test.ts"],
+    tests: ["shared/window/test/reach-log.test.ts"],
   },
   {
     name: "pods of one process are told apart in its log",

@@ -45,6 +45,6 @@ export const TESTING_MUTATIONS: readonly Mutation[] = [
     file: "testing/src/test-keys.ts",
     find: "if (!AGENT_ID_PATTERN.test(agent))",
     replace: "if (false)",
-    tests: ["testing/test/relay.test.ts"],
+    tests: ["testing/test/relay.ci.ts"],
   },
 ];
