@@ -10,5 +10,5 @@ export interface Io {
   readonly signal: AbortSignal;
 }
 
-/** A stream to write to; a terminal when `isTTY`. */
-export type Output = Writable & { readonly isTTY?: boolean };
+/** A stream to write to; a terminal when `isTTY`. Programs that a command starts write to its `fd`, if it has one. */
+export type Output = Writable & { readonly isTTY?: boolean; readonly fd?: number };

@@ -34,7 +34,8 @@ export function styled(style: Style, text: string): Styled {
 export function lineFor(output: Output, line: Line): string {
   const parts = (typeof line === "string" ? [line] : line).map((part) => {
     if (typeof part === "string") return printable(part);
-    return styleText(part.style, printable(part.text), { stream: output });
+    // FORCE_COLOR would have styleText colour what no terminal shows.
+    return output.isTTY ? styleText(part.style, printable(part.text), { stream: output }) : printable(part.text);
   });
   return `${parts.join("")}\n`;
 }

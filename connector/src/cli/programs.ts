@@ -15,8 +15,6 @@ const LAST_OUTPUT_MS = 1000;
 /** What the signal does not end by then is killed. */
 const END_MS = 5000;
 const LOOK_MS = 50;
-/** Its descriptor: an output that is not kept goes there without this process, for as long as anybody writes it. */
-const STDERR = 2;
 
 /** How a program ended. */
 export interface ProgramEnd {
@@ -41,11 +39,13 @@ export interface ProgramOptions {
  */
 export async function runProgram(delivery: Delivery, options: ProgramOptions, io: Io): Promise<ProgramEnd> {
   io.signal.throwIfAborted();
+  // An output that is not kept goes there without this process: what a program leaves behind can still write it.
+  const stderr = io.stderr.fd ?? "ignore";
   const child = spawn(options.command, {
     shell: true,
     detached: process.platform !== "win32",
     env: { ...withoutSecrets(io.env), ...options.variables, ...variablesOf(delivery) },
-    stdio: ["pipe", options.keepsOutput ? "pipe" : STDERR, "inherit"],
+    stdio: ["pipe", options.keepsOutput ? "pipe" : stderr, stderr],
   });
   let ending: Promise<void> | undefined;
   const stop = () => (ending = endGroup(child));

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { pause } from "../pause.ts";
 import { Failure, failureOf } from "./failure.ts";
 import type { RelayHttp } from "./relay-http.ts";
 import type { Reporter } from "./reporter.ts";
@@ -35,7 +35,7 @@ export async function decisionOn(
       if (DECISIONS.has(session?.status)) return String(session?.status);
     }
     if (Date.now() >= deadline) throw undecided(away);
-    await delay(Math.min(POLL_MS, deadline - Date.now()), undefined, { signal }).catch(() => {});
+    await pause(Math.min(POLL_MS, deadline - Date.now()), signal);
   }
 }
 

@@ -1,12 +1,16 @@
-import { expect, test } from "@jest/globals";
+import { afterEach, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, record } from "../kit.ts";
-import { CommandLine } from "./kit.ts";
+import { CommandLine, Waits } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 const BOB = "agent://bob-hmac";
 const HELLO = '{"message":"Hello, Bob."}';
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 const as = (name: string) => ["--key", line.keyFile(name)];
 
@@ -53,7 +57,11 @@ test("relay ask through a relay listen whose relay is away says so, long before 
   const listener = await line.listen("alice");
   await line.shut();
   await listener.reported("reconnecting");
-  const { code, stderr } = await line.run(["ask", "--json", ...as("alice"), BOB, HELLO, "--timeout", "3600"]);
+  const waits = new Waits();
+  const asking = line.run(["ask", "--json", ...as("alice"), BOB, HELLO, "--timeout", "3600"]);
+  // The command's, to say what it waits for, and that of the listener.
+  await waits.end(2000, 2);
+  const { code, stderr } = await asking;
   await line.serve();
   expect([code, jsonLines(stderr).at(-1)]).toMatchObject([4, { code: "unreachable", outcome: "refused" }]);
 });
@@ -70,7 +78,7 @@ test("what relay ask waited for when it was interrupted is printed by its relay 
   const listener = await line.listen("alice");
   const asking = line.begin(["ask", ...as("alice"), BOB, HELLO]);
   const question = await next(bob);
-  expect(await asking.end("SIGINT")).toBe(130);
+  expect(await asking.stop()).toBe(130);
   await until("the question is over", async () => {
     await question.reply({ late: true });
     return listener.lines.length > 0;
@@ -81,7 +89,7 @@ test("what relay ask waited for when it was interrupted is printed by its relay 
 test("a program in any language asks by a line, and is answered by the reply", async () => {
   await bobReplies();
   const listener = await line.listen("alice", "--stdin");
-  const ask = (request: object) => listener.child.stdin?.write(`${JSON.stringify(request)}\n`);
+  const ask = (request: object) => listener.stdin.write(`${JSON.stringify(request)}\n`);
   ask({ to: BOB, ask: { n: 1 }, timeout_ms: 20_000, ref: "a" });
   await listener.prints(1);
   expect(listener.lines[0]).toMatchObject({

@@ -1,15 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { readdir } from "node:fs/promises";
+import { link } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { basename, dirname, join } from "node:path";
 import type { TLSSocket } from "node:tls";
-import { channelDialer } from "../../src/cli/control/channel.ts";
+import { jest } from "@jest/globals";
+import { channelDialer, HANDSHAKE_MS } from "../../src/cli/control/channel.ts";
 import { LiveLines } from "../../src/cli/control/live-lines.ts";
 import type { ControlPlace } from "../../src/cli/control/place.ts";
+import { socketPaths } from "../../src/cli/control/socket-path.ts";
 import { RelayHttp } from "../../src/cli/relay-http.ts";
 import type { CommandLine } from "./kit.ts";
-import type { Running } from "./shell.ts";
 
 export const [ALICE, BOB] = ["agent://alice", "agent://bob-hmac"];
 export const HELLO = '{"message":"Hello, Bob."}';
@@ -28,15 +29,31 @@ export class ControlSockets {
     for (const end of this.#ends.splice(0)) end();
   }
 
-  async folder(): Promise<string> {
-    const [folder] = (await readdir(this.#line.folder)).filter((name) => name.startsWith("agent-relay-"));
-    return join(this.#line.folder, folder as string);
+  get folder(): string {
+    return this.#line.file(`agent-relay-${process.getuid?.()}`);
   }
 
-  async of({ child }: Running): Promise<string> {
-    const folder = await this.folder();
-    const socket = (await readdir(folder)).find((name) => name.includes(`-${child.pid}-`));
-    return join(folder, socket as string);
+  /** The socket of the process that has an agent's connection. Call it before a test puts others beside it. */
+  async of(agent = ALICE): Promise<string> {
+    const [path] = await socketPaths(this.folder, agent, this.place(agent).websocketUrl);
+    return path as string;
+  }
+
+  /** Where a `relay listen` of alice had its socket, which has ended. */
+  async left(): Promise<string> {
+    const listener = await this.#line.listen("alice");
+    const path = await this.of();
+    await listener.stop();
+    return path;
+  }
+
+  /** As a process that is killed leaves its socket: a file behind which nothing listens. */
+  async leave(path: string): Promise<string> {
+    const server = createServer();
+    await once(server.listen(`${path}.own`), "listening");
+    await link(`${path}.own`, path);
+    await new Promise((closed) => server.close(closed));
+    return path;
   }
 
   /** Where alice's commands look for a process that has her connection: at whatever has this name, with some end. */
@@ -64,14 +81,6 @@ export class ControlSockets {
       .resume();
     this.#ends.push(() => socket.destroy());
     return socket;
-  }
-
-  /** So many of them at any time: each that is let go comes again. */
-  flood(path: string, count: number): void {
-    let isOver = false;
-    this.#ends.push(() => (isOver = true));
-    const one = (): unknown => isOver || this.connect(path).once("close", one);
-    for (let n = 0; n < count; n += 1) one();
   }
 
   /** Another program of the user, which listens in the folder. */
@@ -102,6 +111,29 @@ export class ControlSockets {
       holder.once("close", () => client.destroy());
     });
   }
+}
+
+const timeout = AbortSignal.timeout.bind(AbortSignal);
+
+/** From now on the time that a client gives a handshake does not pass. @returns what ends that of the present ones. */
+export function holdHandshakeTime(): () => void {
+  const times: AbortController[] = [];
+  jest.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
+    if (ms !== HANDSHAKE_MS) return timeout(ms);
+    const time = new AbortController();
+    times.push(time);
+    return time.signal;
+  });
+  return () => {
+    for (const time of times.splice(0)) time.abort();
+  };
+}
+
+/** What is repeated from now on waits for `jest.advanceTimersByTime`. */
+export function holdIntervals(): void {
+  const clocks = ["Date", "hrtime", "performance"] as const;
+  const once = ["setTimeout", "clearTimeout", "setImmediate", "clearImmediate", "nextTick", "queueMicrotask"] as const;
+  jest.useFakeTimers({ doNotFake: [...clocks, ...once] });
 }
 
 /** Another name that commands of the agent try, too. */

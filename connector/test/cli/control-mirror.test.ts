@@ -1,12 +1,12 @@
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { afterEach, expect, test } from "@jest/globals";
+import { afterEach, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { acceptedChannel } from "../../src/cli/control/channel.ts";
 import { SharedConnection } from "../../src/cli/sharing/shared-connection.ts";
 import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
-import { besides, ControlSockets } from "./control-kit.ts";
+import { besides, ControlSockets, holdHandshakeTime } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice"));
@@ -14,6 +14,7 @@ const sockets = new ControlSockets(line);
 const connections: SharedConnection[] = [];
 let opened = 0;
 afterEach(async () => {
+  jest.restoreAllMocks();
   sockets.clear();
   opened = 0;
   for (const connection of connections.splice(0)) await connection.close();
@@ -31,31 +32,30 @@ function sharing(): SharedConnection {
   return connection;
 }
 
-async function leftPath(): Promise<string> {
-  const listener = await line.listen("alice");
-  const path = await sockets.of(listener);
-  await listener.end("SIGTERM");
-  return path;
-}
-
 async function untilOnline(connection: SharedConnection): Promise<void> {
   await until("it is online", () => connection.state.status === "online", 30_000);
   expect(connection.isShared).toBe(false);
 }
 
 test("A program that shows a process its own socket under another name keeps it from nothing", async () => {
-  const path = await leftPath();
+  const path = await sockets.left();
   const connection = sharing();
-  let mirrored = 0;
+  const timeIsOver = holdHandshakeTime();
+  let [turnedAway, mirrored] = [0, 0];
   await sockets.pretend(besides(path, "mirror"), async (client) => {
     const own = (await readdir(dirname(path))).find((name) => name.includes(`-${process.pid}-`));
-    if (own === undefined) return client.destroy();
+    if (own === undefined) {
+      turnedAway += 1;
+      return client.destroy();
+    }
     mirrored += 1;
     const back = sockets.connect(join(dirname(path), own));
     client.pipe(back).pipe(client);
     back.once("close", () => client.destroy());
   });
   await connection.start();
+  await until("it has looked for another", () => turnedAway > 0);
+  timeIsOver();
   await untilOnline(connection);
   expect(mirrored).toBeGreaterThan(0);
   // It has not given way to itself.
@@ -63,7 +63,7 @@ test("A program that shows a process its own socket under another name keeps it 
 });
 
 test("A process that always finds another that wants the connection has the relay decide", async () => {
-  const path = await leftPath();
+  const path = await sockets.left();
   const connection = sharing();
   let met = 0;
   await sockets.pretend(besides(path, "claims"), async (client) => {

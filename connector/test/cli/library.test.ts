@@ -10,7 +10,7 @@ const shell = sharedByAll(new Shell());
 const URL = "http://127.0.0.1:1";
 
 test("A key file gives all that a connector is made of", async () => {
-  await shell.runHere(["keygen", "--agent", "agent://bob", "--out", "bob.json"]);
+  await shell.run(["keygen", "--agent", "agent://bob", "--out", "bob.json"]);
   const options = await readKeyFile(shell.file("bob.json"));
   expect(options).toMatchObject({ agent: "agent://bob", key: { alg: "ed25519" }, trust: { issuers: [] } });
   expect(options.sealingKeys).toHaveLength(1);
@@ -35,7 +35,7 @@ test.each([
 });
 
 test("The content of a key file is no key, and what is no list no sealingKeys", async () => {
-  await shell.runHere(["keygen", "--agent", "agent://carol", "--out", "carol.json"]);
+  await shell.run(["keygen", "--agent", "agent://carol", "--out", "carol.json"]);
   const options = await readKeyFile(shell.file("carol.json"));
   const content = JSON.parse(await readFile(shell.file("carol.json"), "utf8"));
   expect(() => new Connector({ url: URL, agent: options.agent, key: content })).toThrow(TypeError);

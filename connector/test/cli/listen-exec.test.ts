@@ -1,6 +1,7 @@
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "@jest/globals";
+import { PassThrough } from "node:stream";
+import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { runForDelivery } from "../../src/cli/exec.ts";
 import type { Io } from "../../src/cli/io.ts";
@@ -8,18 +9,27 @@ import type { Reporter } from "../../src/cli/reporter.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next } from "../kit.ts";
 import { BOB } from "./control-kit.ts";
-import { CommandLine } from "./kit.ts";
+import { CommandLine, leapingTime, Waits } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 
 const alice = () => line.stage.online("alice", line.url);
-const text = async (file: string) => await readFile(join(line.folder, file), "utf8").catch(() => "");
+/** How long a listener waits for the output of a program that has ended. */
+const LAST_OUTPUT_MS = 1000;
+const text = (file: string) => line.text(file);
+/** A program that runs until there is a file, or the test's folder is gone. */
+const waitFor = (file: string) => `until [ -e ${line.file(file)} ] || [ ! -d ${line.folder} ]; do sleep 0.1; done`;
+
+// Not before the relay has ended: time must not go back.
+afterAll(() => {
+  jest.restoreAllMocks();
+});
 
 describe("relay listen --exec", () => {
   const HOSTILE = "$(touch pwned) `touch pwned` \"; touch pwned; ' && touch pwned \n touch pwned \u009b31m";
 
   test("gives each delivery to a program, in order, and nothing of it to the shell", async () => {
-    const program = 'cat >> got; echo "$RELAY_FROM $RELAY_TYPE $RELAY_VERIFIED $RELAY_AGENT" >> said; echo loud';
+    const program = 'cat >> got; echo "$RELAY_FROM $RELAY_TYPE $RELAY_VERIFIED $RELAY_AGENT" >> said';
     const listener = await line.listen("bob-hmac", "--exec", program);
     const sender = await alice();
     for (const n of [1, 2, 3]) await sender.send(BOB, { n, message: HOSTILE });
@@ -28,7 +38,6 @@ describe("relay listen --exec", () => {
     expect(got.map(({ payload }) => payload)).toEqual([1, 2, 3].map((n) => ({ n, message: HOSTILE })));
     expect(await text("said")).toBe(`agent://alice message.send unverified ${BOB}\n`.repeat(3));
     await expect(stat(join(line.folder, "pwned"))).rejects.toThrow("ENOENT");
-    await listener.wrote("loud", 3);
     expect(listener.lines.map(({ envelope }) => envelope)).toEqual(got);
     expect(listener.stdout).not.toContain("\u009b");
   });
@@ -56,47 +65,49 @@ describe("relay listen --exec", () => {
     const listener = await line.listen("bob-hmac", "--exec", "sh -c 'echo $$ > pid; sleep 600; true'; true");
     await (await alice()).send(BOB, {});
     await until("the program runs", async () => (await text("pid")) !== "");
-    expect(await listener.end("SIGTERM")).toBe(0);
+    expect(await listener.stop()).toBe(0);
     const pid = Number(await text("pid"));
     await until("the program is gone", () => !lives(pid));
   });
 
   test("ends at once for others, and in the end for what it started, when its program heeds no signal", async () => {
-    const program = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done'";
+    const leap = leapingTime();
+    const program = `trap '' TERM; sh -c 'trap "" TERM; echo $$ > stubborn; while [ -d ${line.folder} ]; do sleep 1; done'`;
     const listener = await line.listen("bob-hmac", "--exec", program);
     await (await alice()).send(BOB, {});
     await until("the program runs", async () => (await text("stubborn")) !== "");
     const pid = Number(await text("stubborn"));
-    listener.child.kill("SIGTERM");
+    const stopped = listener.stop();
     // It goes over a connection of its own, while the former process still waits for its program.
     const sent = await line.run(["send", "--json", "--key", line.keyFile("bob-hmac"), "agent://alice", '{"n":1}']);
     expect([sent.code, jsonLines(sent.stdout)[0]?.via, lives(pid)]).toEqual([0, "connection", true]);
-    expect(await listener.end()).toBe(0);
+    leap(5000);
+    expect(await stopped).toBe(0);
     await until("the program is gone", () => !lives(pid));
   });
 
   test("goes on when a program has ended and left something behind that holds its output", async () => {
-    await line.listen("bob-hmac", "--reply", "--exec", "sleep 600 & echo $! >> left; echo hi");
+    await line.listen("bob-hmac", "--reply", "--exec", `(${waitFor("go")}) & echo hi`);
     const sender = await alice();
+    const waits = new Waits();
     for (const n of [1, 2]) {
       await sender.send(BOB, { n });
+      await waits.end(LAST_OUTPUT_MS);
       expect((await next(sender)).payload).toEqual({ message: "hi" });
     }
-    for (const pid of (await text("left")).trim().split("\n")) process.kill(Number(pid));
+    await line.write("go", "");
   });
 
   test("says which program keeps the others waiting", async () => {
     const said: string[] = [];
     const reporter = { report: (event: string) => void said.push(event) } as unknown as Reporter;
-    const io = { env: process.env, stderr: process.stderr, signal: new AbortController().signal } as unknown as Io;
+    const io = { env: process.env, stderr: new PassThrough(), signal: new AbortController().signal } as unknown as Io;
     const receiver = await line.stage.online("bob-hmac", line.url);
     await (await alice()).send(BOB, {});
-    const told = join(line.folder, "told");
-    const command = `while [ ! -e ${told} ]; do sleep 0.1; done`;
-    const options = { command, replies: false, variables: {}, reporter, slowAfterMs: 1 };
+    const options = { command: waitFor("told"), replies: false, variables: {}, reporter, slowAfterMs: 1 };
     const running = runForDelivery(await next(receiver), options, io);
     await until("it is said", () => said.length > 0);
-    await writeFile(told, "");
+    await line.write("told", "");
     await running;
     expect(said).toEqual(["exec_slow"]);
   });
@@ -124,10 +135,13 @@ describe("relay listen --exec", () => {
   });
 
   test("says so when a reply reached nobody", async () => {
-    const listener = await line.listen("bob-hmac", "--reply", "--exec", "sleep 1; echo hi");
+    const listener = await line.listen("bob-hmac", "--reply", "--exec", `${waitFor("gone")}; echo hi`);
     const sender = await alice();
     await sender.send(BOB, {});
     await sender.close();
+    const isOnline = async () => (await line.run(["status", "alice"])).stdout.includes(" online ");
+    await until("the relay knows it", async () => !(await isOnline()));
+    await line.write("gone", "");
     await listener.reported("reply_not_delivered");
   });
 
@@ -135,8 +149,8 @@ describe("relay listen --exec", () => {
     await line.listen("bob-hmac", "--reply", "--exec", "echo hi; echo x >> calls");
     const sender = await alice();
     await sender.send(BOB, {}, { type: "message.reply" });
-    await sender.send(BOB, {});
-    expect((await next(sender)).payload).toEqual({ message: "hi" });
+    const { envelopeId } = await sender.send(BOB, {});
+    expect(await next(sender)).toMatchObject({ payload: { message: "hi" }, envelope: { task_id: envelopeId } });
     expect(await text("calls")).toBe("x\nx\n");
   });
 });

@@ -7,7 +7,7 @@ import { Shell } from "./shell.ts";
 const shell = sharedByAll(new Shell());
 const BOB = "agent://acme.bob";
 
-const run = (args: readonly string[], stdin = "") => shell.runHere(args, stdin);
+const run = (args: readonly string[], stdin = "") => shell.run(args, { stdin: stdin });
 
 /** What a command prints, which must succeed. */
 async function printed(args: string[], stdin = ""): Promise<string> {

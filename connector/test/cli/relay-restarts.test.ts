@@ -1,22 +1,25 @@
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import type { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, untilState } from "../kit.ts";
 import { ALICE, BOB, HELLO } from "./control-kit.ts";
-import { CommandLine } from "./kit.ts";
+import { CommandLine, LOOK_MS, Waits } from "./kit.ts";
 import type { Running } from "./shell.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 let bob: Connector;
+let waits: Waits;
 let isServed = true;
 
 beforeEach(async () => {
+  waits = new Waits();
   bob = await line.stage.online("bob-hmac", line.url);
   // He is told of each attempt to reconnect.
   bob.on("error", () => {});
 });
 afterEach(async () => {
+  jest.restoreAllMocks();
   if (!isServed) await serve();
 });
 
@@ -56,10 +59,12 @@ describe("relay request --wait, whose relay is restarted meanwhile,", () => {
     const { command, sessionId } = await requested();
     expect(command.lines[0].via).toBe(via);
     await shut();
+    await waits.end(LOOK_MS);
     await command.wrote("is not reachable");
     await serve();
     await untilState(bob, "online", 20_000);
     await bob.approve(sessionId, ALICE);
+    await waits.end(LOOK_MS);
     expect(await command.end()).toBe(0);
     expect(command.lines[1]).toMatchObject({ session_id: sessionId, session_status: "approved" });
   });
@@ -74,9 +79,11 @@ describe("relay request --wait, whose relay is restarted meanwhile,", () => {
   test("says that the session is lost where the relay has lost what it knew", async () => {
     const { command } = await requested();
     await shut();
+    await waits.end(LOOK_MS);
     await command.wrote("is not reachable");
     await line.stage.relay.loseWindow();
     await serve();
+    await waits.end(LOOK_MS);
     expect(await command.end()).toBe(3);
     const message = expect.stringContaining("does not have the session any more");
     expect(errorOf(command)).toMatchObject({ code: "unknown_session", message });
@@ -93,7 +100,10 @@ test.each(["connection", "listener"])(
     if (listener !== undefined) {
       await listener.reported("reconnecting");
       // What is to be sent while the relay is away ends after two seconds of that, which have passed for the question, too.
-      const send = await line.run(["send", "--json", "--key", line.keyFile("alice"), BOB, HELLO]);
+      const sending = line.run(["send", "--json", "--key", line.keyFile("alice"), BOB, HELLO]);
+      // The command's, to say what it waits for, and that of the listener.
+      await waits.end(2000, 2);
+      const send = await sending;
       expect([send.code, jsonLines(send.stderr).at(-1)]).toMatchObject([4, { code: "unreachable" }]);
     }
     await serve();

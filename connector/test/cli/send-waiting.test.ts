@@ -1,23 +1,28 @@
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import type { Connector } from "../../src/index.ts";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
 import { BOB, HELLO } from "./control-kit.ts";
 import { expectFailure } from "./failing.ts";
-import { CommandLine } from "./kit.ts";
+import { CommandLine, Waits } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 
 const as = (name: string) => ["--key", line.keyFile(name)];
 const bob = () => line.stage.online("bob-hmac", line.url);
 
-/** As if this address had asked check-online as often as it may, for so many ms. @returns what ends that at once. */
-async function reachLimit(ms: number): Promise<() => Promise<unknown>> {
+const LIMIT = "relay:{*}:limit:address:check_online:*";
+afterEach(async () => {
+  jest.restoreAllMocks();
+  const { client } = line.stage.relay.view();
+  for (const limit of await client.keys(LIMIT)) await client.del(limit);
+});
+
+/** As if this address had asked check-online as often as it may, for so many ms. */
+async function reachLimit(ms: number): Promise<void> {
   const { client } = line.stage.relay.view();
   await line.run(["status", "agent://alice"]);
-  const [limit] = (await client.keys("relay:{*}:limit:address:check_online:*")) as [string];
+  const [limit] = (await client.keys(LIMIT)) as [string];
   await client.set(limit, 1_000_000, "PX", ms);
-  return () => client.del(limit);
 }
 
 test("relay send waits until the end of the relay's limit for its address, and takes no agent meanwhile", async () => {
@@ -60,27 +65,25 @@ describe("relay send", () => {
 });
 
 describe("relay send, where the relay's limit for its address is reached, which others may share,", () => {
-  let alice: Connector;
-  let lift: () => Promise<unknown>;
-  beforeAll(async () => {
-    alice = await line.stage.online("alice", line.url);
-    lift = await reachLimit(60_000);
-  });
-  afterAll(async () => {
-    await lift();
-    await line.clear();
-  });
-
-  test.concurrent("waits until the end of its own time, and takes no agent meanwhile", async () => {
-    await expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO], 4, "rate_limited");
+  test("waits until the end of its own time, and takes no agent meanwhile", async () => {
+    const alice = await line.stage.online("alice", line.url);
+    await reachLimit(60_000);
+    const waits = new Waits();
+    const failing = expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO], 4, "rate_limited");
+    await waits.begun(50_000);
+    await waits.end(15_000);
+    await failing;
     expect(alice.state.status).toBe("online");
   });
 
-  test.concurrent("waits no longer than --wait-online allows, and says that it waits", async () => {
+  test("waits no longer than --wait-online allows, and says that it waits", async () => {
+    await reachLimit(60_000);
     const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
-    const waits = line.begin(["send", "--json", "agent://nobody", HELLO, "--wait-online", "3"], env);
-    expect(await waits.end()).toBe(5);
-    expect(waits.reports).toMatchObject([
+    const waits = new Waits();
+    const sending = line.begin(["send", "--json", "agent://nobody", HELLO, "--wait-online", "1"], env);
+    await waits.end(2000);
+    expect(await sending.end()).toBe(5);
+    expect(sending.reports).toMatchObject([
       { event: "waiting" },
       { event: "error", code: "timeout", outcome: "refused" },
     ]);

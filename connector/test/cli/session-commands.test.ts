@@ -1,12 +1,20 @@
-import { describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { BOB } from "./control-kit.ts";
 import { expectFailure } from "./failing.ts";
-import { CommandLine } from "./kit.ts";
+import { CommandLine, LOOK_MS, Waits } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
+
+let waits: Waits;
+beforeEach(() => {
+  waits = new Waits();
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 const as = (name: string) => ["--key", line.keyFile(name)];
 
@@ -24,6 +32,7 @@ describe("relay request, approve and reject", () => {
     expect(jsonLines(approval.stdout)).toMatchObject([
       { session_id: session, session_status: "approved", target_delivery: { can_deliver_realtime: true } },
     ]);
+    await waits.end(LOOK_MS);
     expect(await request.end()).toBe(0);
     const late = await line.run(["reject", ...as("bob-hmac"), session]);
     expect(late).toMatchObject({ code: 3, stderr: expect.stringContaining("It is approved since 20") });
@@ -39,6 +48,7 @@ describe("relay request, approve and reject", () => {
     await until("it is pending", () => request.stdout.includes("ses_"));
     const session = /ses_[0-9a-z]{26}/.exec(request.stdout)?.[0] as string;
     expect((await line.run(["reject", ...as("bob-hmac"), session, "--reason", "no time"])).code).toBe(0);
+    await waits.end(LOOK_MS);
     expect(await request.end()).toBe(3);
     expect(request.lines[1]).toEqual({ ok: true, session_id: session, session_status: "rejected", reason: "no time" });
     expect(request.reports.filter(({ event }) => event !== "waiting")).toEqual([]);

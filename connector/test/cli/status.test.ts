@@ -41,7 +41,7 @@ class PartialRelay extends Shell {
   }
 
   async status(...words: string[]) {
-    return await this.runHere(["status", "--url", this.url, ...words]);
+    return await this.run(["status", "--url", this.url, ...words]);
   }
 }
 

@@ -1,14 +1,13 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFile, mkdir, symlink } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
 import { WebSocketServer } from "ws";
-import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
 import { until } from "../../../test/support/until.ts";
 import { sharedByAll } from "../fixture.ts";
-import { Running, Shell } from "./shell.ts";
+import { Process } from "./process.ts";
+import { Shell } from "./shell.ts";
 
 const CONNECTOR = new URL("../../", import.meta.url);
 
@@ -37,9 +36,9 @@ class TalkingRelay extends Shell {
   }
 
   /** The agent that relay init writes, begun. */
-  beginAgent(keyFile = "key.json"): Running {
-    const env = { ...COMPILE_CACHE, PATH: process.env.PATH, RELAY_URL: this.#url, RELAY_KEY_FILE: keyFile };
-    return new Running(spawn(process.execPath, ["main.ts"], { cwd: this.folder, env }));
+  beginAgent(keyFile = "key.json"): Process {
+    const env = { RELAY_URL: this.#url, RELAY_KEY_FILE: keyFile };
+    return new Process(["main.ts"], { cwd: this.folder, env });
   }
 
   override async stop(): Promise<void> {
@@ -49,7 +48,7 @@ class TalkingRelay extends Shell {
   }
 
   async #writeAgent(): Promise<void> {
-    await this.runHere(["keygen", "--agent", "agent://alice", "--out", "key.json"]);
+    await this.run(["keygen", "--agent", "agent://alice", "--out", "key.json"]);
     for (const file of ["main.ts", "agent.ts"])
       await copyFile(new URL(`templates/typescript/${file}`, CONNECTOR), this.file(file));
     await mkdir(this.file("node_modules"));

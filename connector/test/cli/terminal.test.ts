@@ -48,7 +48,7 @@ class EvilRelay extends Shell {
 
   override async start(): Promise<void> {
     await super.start();
-    const { stdout } = await this.runHere(["keygen", "--agent", ALICE, "--out", "alice.json"]);
+    const { stdout } = await this.run(["keygen", "--agent", ALICE, "--out", "alice.json"]);
     await this.write("evil.credential", evilCredential(JSON.parse(stdout).public_key));
     new WebSocketServer({ server: this.#server }).on("connection", (socket) => {
       const tell = (frame: object) => socket.send(JSON.stringify(frame));
@@ -125,9 +125,8 @@ async function writtenBy(name: string, args: readonly string[]): Promise<string>
     done();
   };
   const terminal = () => Object.assign(new Writable({ write }), { isTTY: true, getColorDepth: () => 1 });
-  const words = args.map((word) => (/\.(json|credential)$/.test(word) ? relay.file(word) : word));
   const io = { env: {}, stdin: Readable.from([]), stdout: terminal(), stderr: terminal(), signal: stop.signal };
-  await run([name, ...words.map((word) => (word === "URL" ? relay.url : word))], io);
+  await run([name, ...args.map((word) => (word === "URL" ? relay.url : word))], io);
   return written;
 }
 const SAID_BY_LISTEN = ["for your decision", "Decided", "let the agent go", "agent://eve"];

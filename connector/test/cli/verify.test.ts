@@ -32,7 +32,7 @@ async function verify(decided: Envelope, record: object = RECORD, ...options: st
   await shell.write("acme.json", record);
   const receipt = buildReceipt({ request, decision: decided, credentials: [alices, bobs] });
   const args = ["verify", "-", "--issuer", "acme.json", ...options];
-  return await shell.runHere(args, JSON.stringify(receipt));
+  return await shell.run(args, { stdin: JSON.stringify(receipt) });
 }
 
 describe("relay verify", () => {
@@ -82,10 +82,10 @@ describe("relay verify", () => {
   });
 
   test("needs to be told whom to believe, and takes no private file for that", async () => {
-    const unnamed = await shell.runHere(["verify", "-"]);
+    const unnamed = await shell.run(["verify", "-"]);
     expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining("--key FILE")]);
     await shell.write("private.json", { issuer: "acme", alg: "ed25519", private_key: ISSUER.d, public_key: ISSUER.x });
-    const { code, stderr } = await shell.runHere(["verify", "-", "--issuer", "private.json"]);
+    const { code, stderr } = await shell.run(["verify", "-", "--issuer", "private.json"]);
     expect(code).toBe(2);
     expect(stderr).not.toContain(ISSUER.d);
     expect(stderr).toContain("--key");
@@ -96,13 +96,13 @@ describe("relay verify", () => {
     const pinning = { agent_id: "agent://acme.bob", key_id: "bob-1", alg: "ed25519", private_key };
     await shell.write("bob.json", { ...pinning, trusted_issuers: [RECORD] });
     const receipt = JSON.stringify(buildReceipt({ request, decision: await decision(), credentials: [alices, bobs] }));
-    const pinned = await shell.runHere(["verify", "-", "--key", "bob.json"], receipt);
+    const pinned = await shell.run(["verify", "-", "--key", "bob.json"], { stdin: receipt });
     expect(pinned).toMatchObject({ code: 0, stdout: expect.stringContaining("approved") });
     await shell.write("acme.json", { ...RECORD, keys: [{ public_key: (await newKeys()).x }] });
-    const named = await shell.runHere(["verify", "-", "--key", "bob.json", "--issuer", "acme.json"], receipt);
+    const named = await shell.run(["verify", "-", "--key", "bob.json", "--issuer", "acme.json"], { stdin: receipt });
     expect(named.code).toBe(8);
     await shell.write("bob.credential", bobs.token);
-    const inspected = await shell.runHere(["inspect", "bob.credential", "--key", "bob.json", "--json"]);
+    const inspected = await shell.run(["inspect", "bob.credential", "--key", "bob.json", "--json"]);
     expect(jsonLines(inspected.stdout)[0]).toHaveProperty("holds");
     expect(jsonLines(inspected.stdout)[0].holds).not.toBeNull();
   });

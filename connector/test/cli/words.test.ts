@@ -13,7 +13,7 @@ import { Shell } from "./shell.ts";
 const shell = shared(new Shell());
 
 async function hintOf(args: string[]): Promise<string> {
-  const { code, stderr } = await shell.runHere([...args, "--json"]);
+  const { code, stderr } = await shell.run([...args, "--json"]);
   expect(code).toBe(2);
   return jsonLines(stderr)[0].hint;
 }
@@ -35,7 +35,7 @@ describe("A slip of the command line", () => {
 });
 
 test("relay listen --help names every member that a control line may have", async () => {
-  const { stdout } = await shell.runHere(["listen", "--help"]);
+  const { stdout } = await shell.run(["listen", "--help"]);
   for (const member of CONTROL_MEMBERS) expect(stdout).toContain(`"${member}"`);
 });
 
@@ -61,7 +61,7 @@ describe("relay completion", () => {
   });
 
   test("refuses another shell", async () => {
-    expect((await shell.runHere(["completion", "csh"])).code).toBe(2);
+    expect((await shell.run(["completion", "csh"])).code).toBe(2);
   });
 });
 

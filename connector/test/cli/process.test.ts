@@ -1,0 +1,129 @@
+import { execFile, execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { readdir, readFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, describe, expect, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import { shared } from "../fixture.ts";
+import { jsonLines, next } from "../kit.ts";
+import { BOB, ControlSockets, HELLO } from "./control-kit.ts";
+import { CommandLine } from "./kit.ts";
+import { BIN, Process } from "./process.ts";
+
+/** What only a process of its own can show. All else about the commands is tested in the process of the tests. */
+
+const line = shared(new CommandLine("alice", "bob-hmac"));
+const sockets = new ControlSockets(line);
+const begun: Process[] = [];
+afterEach(async () => {
+  await Promise.all(begun.splice(0).map((process) => process.end("SIGKILL")));
+});
+
+const alice = () => line.stage.online("alice", line.url);
+
+/** `relay`, as the shell starts it. */
+function relay(...args: string[]): Process {
+  const env = { RELAY_URL: line.url, XDG_RUNTIME_DIR: line.folder };
+  const process = new Process([BIN, ...args], { cwd: line.folder, env });
+  begun.push(process);
+  return process;
+}
+
+async function listen(name: string, ...args: string[]): Promise<Process> {
+  const listener = relay("listen", "--json", "--key", `${name}.json`, ...args);
+  await listener.reported("online");
+  return listener;
+}
+
+describe("The process of relay", () => {
+  test("reads standard input, writes standard output, and ends with the exit code of its command", async () => {
+    const receiver = await line.stage.online("bob-hmac", line.url);
+    const sending = relay("send", "--key", "alice.json", BOB, "-");
+    sending.child.stdin?.end(HELLO);
+    expect(await sending.end()).toBe(0);
+    expect(sending.stdout).toContain(BOB);
+    expect((await next(receiver)).payload).toEqual({ message: "Hello, Bob." });
+    const unknown = relay("fly");
+    expect([await unknown.end(), unknown.stdout]).toEqual([2, ""]);
+    expect(unknown.stderr).toMatch(/^relay: .+\n$/);
+  });
+
+  test("stops with exit code 0 at SIGINT and SIGTERM", async () => {
+    const both = [await listen("bob-hmac"), await listen("alice", "--stdin")] as const;
+    expect(await both[0].end("SIGINT")).toBe(0);
+    expect(await both[1].end("SIGTERM")).toBe(0);
+  });
+
+  test("ends quietly when nobody reads it any more", async () => {
+    const listener = await listen("bob-hmac");
+    listener.child.stdout?.destroy();
+    const sender = await alice();
+    await until("it has ended", async () => {
+      await sender.send(BOB, {});
+      return listener.child.exitCode !== null;
+    });
+    expect(await listener.end()).toBe(0);
+    expect(listener.stderr.trim().split("\n")).toHaveLength(1);
+  });
+
+  test("that is killed leaves a control socket that stops nobody, and that the next process removes", async () => {
+    const killed = await listen("alice");
+    const left = await sockets.of();
+    await killed.end("SIGKILL");
+    expect(await readdir(sockets.folder)).toEqual([basename(left)]);
+    const { code, stdout } = await line.run(["send", "--json", "--key", "alice.json", "--take-over", BOB, HELLO]);
+    expect([code, jsonLines(stdout)[0].via]).toEqual([0, "connection"]);
+    await line.listen("bob-hmac");
+    expect(await readdir(sockets.folder)).not.toContain(basename(left));
+  });
+});
+
+describe("The process of relay listen --exec", () => {
+  const openDescriptors = ({ child }: Process, limit: string) =>
+    execFileSync("prlimit", ["--pid", String(child.pid), `--nofile=${limit}:`]);
+
+  test("has its programs write to its standard error, and what they leave behind even when it has ended", async () => {
+    const waits = `until [ -e ${line.file("go")} ] || [ ! -d ${line.folder} ]; do sleep 0.1; done`;
+    const listener = await listen("bob-hmac", "--exec", `echo said; echo reported >&2; (${waits}; echo late) &`);
+    await (await alice()).send(BOB, {});
+    await listener.wrote("said\nreported\n");
+    const exited = once(listener.child, "exit");
+    listener.child.kill("SIGTERM");
+    expect(await exited).toEqual([0, null]);
+    await line.write("go", "");
+    await listener.wrote("late\n");
+  });
+
+  test("goes on where a program cannot be started for want of file descriptors", async () => {
+    const listener = await listen("bob-hmac", "--exec", "echo x >> started");
+    const sender = await alice();
+    openDescriptors(listener, "3");
+    await sender.send(BOB, {});
+    await listener.reported("exec_failed");
+    openDescriptors(listener, "1024");
+    await sender.send(BOB, {});
+    await until("a program ran", async () => (await line.text("started")) !== "");
+  });
+});
+
+test("relay keygen run twice with its output in a file leaves key and record, though the shell emptied the file", async () => {
+  const keygen = `"${process.execPath}" "${BIN}" keygen --agent agent://gail > gail.record.json`;
+  const run = () => promisify(execFile)("sh", ["-ec", keygen], { cwd: line.folder });
+  await run();
+  const [key, record] = await Promise.all([readFile("gail.json"), line.text("gail.record.json")]);
+  await run();
+  expect(await readFile("gail.json")).toEqual(key);
+  expect(await line.text("gail.record.json")).toBe(record);
+  expect(JSON.parse(record)).toMatchObject({ alg: "ed25519", agents: ["agent://gail"] });
+});
+
+test("relay says in plain words when Node is too old for it", async () => {
+  const old = 'Object.defineProperty(process, "versions", { value: { node: "20.1.0" } });';
+  const args = ["--import", `data:text/javascript,${encodeURIComponent(old)}`, BIN, "--help"];
+  const [error, stderr] = await new Promise<[Error | null, string]>((done) =>
+    execFile(process.execPath, args, (error, _, stderr) => done([error, stderr])),
+  );
+  expect(error).toMatchObject({ code: 1 });
+  expect(stderr).toMatch(/^.*\b22\.18\b.*\n$/);
+});
