@@ -8,8 +8,8 @@ import { constants } from "node:os";
 import { prepare } from "./prepare.mjs";
 
 const NODE = "node_modules/.bin/node";
-/** V8's compilation cache would keep every module of every test file until the process ends. */
-const JEST = `${NODE} --no-compilation-cache --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js`;
+/** V8's compilation cache would keep every module of every test file. `test/support/environment.mjs` frees the rest. */
+const JEST = `${NODE} --expose-gc --no-compilation-cache --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js`;
 /** Each of these tests has two minutes. */
 const LONG = "--testTimeout=120000";
 const TESTS = ["development", "redis", "python", "prometheus"];

@@ -85,9 +85,11 @@ describe("The process of relay listen --exec", () => {
 
   test("has its programs write to its standard error, and what they leave behind even when it has ended", async () => {
     const waits = `until [ -e ${line.file("go")} ] || [ ! -d ${line.folder} ]; do sleep 0.1; done`;
-    const listener = await listen("bob-hmac", "--exec", `echo said; echo reported >&2; (${waits}; echo late) &`);
+    const listener = await listen("bob-hmac", "--exec", `echo said; echo reported >&2; (${waits}; echo late) & exit 1`);
     await (await alice()).send(BOB, {});
     await listener.wrote("said\nreported\n");
+    // The signal would also end what a program started that has not ended yet.
+    await listener.reported("exec_failed");
     const exited = once(listener.child, "exit");
     listener.child.kill("SIGTERM");
     expect(await exited).toEqual([0, null]);
