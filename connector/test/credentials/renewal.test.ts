@@ -80,7 +80,8 @@ describe("A credential is renewed", () => {
     const person = await party("agent://acme.amy");
     const first = await person.token(soonDue());
     const same = async () => first;
-    const fails = () => Promise.reject(new Error("not now"));
+    const listening = Promise.withResolvers<void>();
+    const fails = async () => await listening.promise.then(() => Promise.reject(new Error("not now")));
     const another = async () => (await acme.agent(person.agent)).credential;
     const ann = await joins(
       person,
@@ -88,6 +89,7 @@ describe("A credential is renewed", () => {
     );
     const before = registers(ann.agent).length;
     const { errors, states } = record(ann);
+    listening.resolve();
     await until("it has registered again", () => registers(ann.agent).length > before);
     expect(errors).toMatchObject([{ code: "invalid_credential" }, { code: "invalid_credential" }]);
     expect(states).toEqual([]);
@@ -95,7 +97,8 @@ describe("A credential is renewed", () => {
 
   test.concurrent("and where the relay refuses the new one, the agent stays, and asks for another", async () => {
     const person = await party("agent://acme.abe");
-    const stranger = async () => await ofStranger(person);
+    const listening = Promise.withResolvers<void>();
+    const stranger = async () => await listening.promise.then(() => ofStranger(person));
     const ann = await joins(
       person,
       inTurn(
@@ -106,6 +109,7 @@ describe("A credential is renewed", () => {
     );
     const before = registers(ann.agent).length;
     const { errors, states } = record(ann);
+    listening.resolve();
     await until("it has registered with a third", () => registers(ann.agent).length > before + 1);
     expect(errors).toMatchObject([{ code: "invalid_credential", message: expect.stringMatching(/^unknown_issuer:/) }]);
     expect(states).toEqual([]);
