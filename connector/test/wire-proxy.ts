@@ -71,6 +71,18 @@ export class WireProxy {
     for (const agent of this.#server?.clients ?? []) agent.terminate();
   }
 
+  /** Cuts every connection in place of the next ack of a message. @param then what else happens at that moment. */
+  cutAtAck(then = () => {}): void {
+    const pass = this.toAgent;
+    this.toAgent = (frame) => {
+      if (frame.type !== "message.send") return pass(frame);
+      this.toAgent = pass;
+      this.cut();
+      then();
+      return undefined;
+    };
+  }
+
   /** Closes every agent's connection with this code, as a relay may. */
   closeAgents(code: number): void {
     for (const agent of this.#server?.clients ?? []) agent.close(code);
