@@ -16,3 +16,5 @@ export async function run(args: string[], { env, stdout, stderr }: Omit<Io, "std
     return isUsageError ? 2 : 1;
   }
 }
+
+if (import.meta.main) process.exitCode = await run(process.argv.slice(2), process);

@@ -15,3 +15,5 @@ export async function run(args: string[], io: Io): Promise<number> {
     return isUsageError ? 2 : error instanceof NotInForceError ? 3 : 1;
   }
 }
+
+if (import.meta.main) process.exitCode = await run(process.argv.slice(2), process);

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll } from "@jest/globals";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
-import { run } from "../../deploy/redis/create-cluster-run.ts";
+import { run } from "../../deploy/redis/create-cluster.ts";
 import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { until } from "../support/until.ts";

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { run as runAdmin } from "../../deploy/admin/run.ts";
 import { run as runKeys } from "../../deploy/keys/run.ts";
 import type { Io } from "../../deploy/local/io.ts";
-import { run as runReset } from "../../deploy/redis/window-reset-run.ts";
+import { run as runReset } from "../../deploy/redis/window-reset.ts";
 
 /** Runs a command to its end, in this process. */
 async function ended(

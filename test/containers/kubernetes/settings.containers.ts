@@ -17,7 +17,7 @@ const READERS = {
 /** What the images themselves set. */
 const IMAGE = { HOST: "0.0.0.0", PORT: "8080", RELAY_DEPLOY_ID: "digest" };
 
-const source = await readFile(new URL("../../../deploy/redis/window-reset-run.ts", import.meta.url), "utf8");
+const source = await readFile(new URL("../../../deploy/redis/window-reset.ts", import.meta.url), "utf8");
 const resetNames = /settingsReader\(([^)]*)\)/.exec(source)?.[1]?.match(/[A-Z_]+/g) as SettingName[];
 
 const overlays = await Promise.all(OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })));

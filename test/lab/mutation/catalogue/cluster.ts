@@ -267,7 +267,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the password of cluster-create is not said in clear where REDIS_URL asks for TLS",
-    file: "deploy/redis/create-cluster-run.ts",
+    file: "deploy/redis/create-cluster.ts",
     find: 'protocol === "rediss:" && ',
     replace: "false && ",
     tests: ["test/deploy/create-cluster-tls.test.ts"],
