@@ -7,7 +7,6 @@ process.env.NODE_COMPILE_CACHE ??= `${ROOT}.local/compile-cache`;
 
 const base = {
   rootDir: ROOT,
-  testEnvironment: "<rootDir>/test/support/environment.mjs",
   // Tests that `relay init` writes into new projects.
   testPathIgnorePatterns: ["/node_modules/", "<rootDir>/connector/templates/"],
   extensionsToTreatAsEsm: [".ts"],

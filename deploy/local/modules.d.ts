@@ -8,6 +8,10 @@ declare module "*/docker-engine.mjs" {
   export function dockerEngine(path?: string): void;
 }
 
+declare module "*/jest.mjs" {
+  export const JEST: readonly string[];
+}
+
 declare module "*/kubectl-program.mjs" {
   export function kubectlProgram(path?: string): string;
 }

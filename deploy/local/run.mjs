@@ -5,13 +5,13 @@
 
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
+import { JEST } from "./jest.mjs";
 import { prepare } from "./prepare.mjs";
 
 const NODE = "node_modules/.bin/node";
-/** V8's compilation cache would keep every module of every test file. `test/support/environment.mjs` frees the rest. */
-const JEST = `${NODE} --expose-gc --no-compilation-cache --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js`;
 /** Each of these tests has two minutes. */
 const LONG = "--testTimeout=120000";
+const SIGNALS = ["SIGINT", "SIGHUP", "SIGTERM"];
 const TESTS = ["development", "redis", "python", "prometheus"];
 
 /** What each command needs, and the programs that it runs one after the other. Arguments go to the last one. */
@@ -30,7 +30,7 @@ const COMMANDS = {
   "test:browser": command(["development", "redis", "chromium"], tests("browser", "--runInBand")),
   "test:cluster": command(TESTS, tests("cluster")),
   "test:containers": command(["development", "docker", "kubectl"], tests("containers", "--runInBand")),
-  "test:containers:clients": command(["development", "docker"], tests("containers-clients", "--runInBand")),
+  "test:containers:clients": command(["development", "python", "docker"], tests("containers-clients", "--runInBand")),
   "test:faults": command(TESTS, tests("faults", "--runInBand", LONG)),
   "test:faults:cluster": command(TESTS, tests("cluster-faults", "--runInBand", LONG)),
   "test:random": command(TESTS, program("test/lab/random/main.ts")),
@@ -41,8 +41,8 @@ const COMMANDS = {
   bench: command(TESTS, program("test/lab/bench/main.ts")),
   "bench:guard": command(TESTS, program("test/lab/bench/guard/main.ts")),
 
-  admin: command([], program("deploy/admin.ts")),
-  keys: command([], program("deploy/keys.ts")),
+  admin: command([], program("deploy/admin/run.ts")),
+  keys: command([], program("deploy/keys/run.ts")),
   listen: command([], program("examples/listen.mjs")),
   monitoring: command([], program("deploy/monitoring/main.ts")),
   packages: command([], program("deploy/packages/main.ts")),
@@ -52,32 +52,35 @@ const COMMANDS = {
   "window:reset": command([], program("deploy/redis/window-reset.ts")),
 };
 
-/** Commands that stand for several: what neither `npm test` nor `.ci/run` runs whole. */
-const SEQUENCES = {
-  "test:full": [
-    "test:cluster",
-    "test:containers:clients",
-    "test:faults",
-    "test:faults:cluster",
-    "test:upgrade",
-    "soak",
-    "soak:connectors",
-  ],
-};
+/** What `npm run test:full` runs: what neither `npm test` nor `.ci/run` runs whole. */
+const FULL = [
+  "test:cluster",
+  "test:containers:clients",
+  "test:faults",
+  "test:faults:cluster",
+  "test:upgrade",
+  "soak",
+  "soak:connectors",
+];
 
 const [name, ...args] = process.argv.slice(2);
-process.exitCode = await runAll(SEQUENCES[name] ?? [name]);
+process.exitCode = await runAll(name === "test:full" ? FULL : [name]);
 
 /** @returns the exit code of the first command that fails, else 0. */
 async function runAll(names) {
   for (const each of names) {
-    const code = await run(COMMANDS[each]);
+    const code = await run(each);
     if (code !== 0) return code;
   }
   return 0;
 }
 
-async function run({ needs, programs }) {
+async function run(command) {
+  if (!Object.hasOwn(COMMANDS, command)) {
+    process.stderr.write(`No such command. There are: ${Object.keys(COMMANDS).join(", ")}\n`);
+    return 2;
+  }
+  const { needs, programs } = COMMANDS[command];
   try {
     await prepare(needs);
   } catch (error) {
@@ -92,19 +95,21 @@ async function run({ needs, programs }) {
 }
 
 /**
- * Hands a SIGTERM on to the program. A terminal sends Ctrl-C to both: a second signal would end the program at once.
+ * Hands a signal on to the program. A terminal sends Ctrl-C to both: a second signal would end the program at once.
  * @returns its exit code, or 128 and the number of the signal that ended it.
  */
 async function endOf([file, ...words]) {
   const child = spawn(file, words, { stdio: "inherit" });
-  const handlers = { SIGINT: () => {}, SIGHUP: () => {}, SIGTERM: () => child.kill("SIGTERM") };
-  for (const [signal, handle] of Object.entries(handlers)) process.on(signal, handle);
+  const handle = (signal) => {
+    if (signal === "SIGTERM" || !process.stdin.isTTY) child.kill(signal);
+  };
+  for (const signal of SIGNALS) process.on(signal, handle);
   try {
     return await new Promise((resolve, reject) => {
       child.once("error", reject).once("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal]));
     });
   } finally {
-    for (const [signal, handle] of Object.entries(handlers)) process.off(signal, handle);
+    for (const signal of SIGNALS) process.off(signal, handle);
   }
 }
 
@@ -118,5 +123,5 @@ function program(words) {
 
 /** Jest takes every word behind --selectProjects for a project: --config ends their list. */
 function tests(project, ...options) {
-  return [JEST, "--selectProjects", project, "--config", "jest.config.mjs", ...options].join(" ");
+  return [NODE, ...JEST, "--selectProjects", project, "--config", "jest.config.mjs", ...options].join(" ");
 }

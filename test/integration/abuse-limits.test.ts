@@ -30,14 +30,19 @@ const team = given(async () => {
   return { envelope: (n: number, type: string) => signed(key, { type, from: `agent://team.${n}` }) };
 });
 const services = new ProxiedServices(relay);
-const silentPod = given(() => startPod());
+const silentPod = given(() => services.start("startWsConnector"));
 const silent = given(() => connect(silentPod, CLIENT));
-afterEach(() => {
+/** The pods of one test. */
+const pods: ProxiedService[] = [];
+afterEach(async () => {
   jest.restoreAllMocks();
+  await Promise.all(pods.splice(0).map((pod) => services.stop(pod)));
 });
 
-function startPod(overrides: Record<string, string> = {}): Promise<ProxiedService> {
-  return services.start("startWsConnector", overrides);
+async function startPod(overrides: Record<string, string> = {}): Promise<ProxiedService> {
+  const pod = await services.start("startWsConnector", overrides);
+  pods.push(pod);
+  return pod;
 }
 
 async function connect(pod: ProxiedService, address: string): Promise<AgentSocket> {

@@ -25,7 +25,9 @@ export const from = (address: string) => ({ "X-Forwarded-For": `${PROXY}, ${addr
 /** The services of one test file, which are asked afterwards what they have kept of their clients' addresses. */
 export class ProxiedServices {
   readonly #relay: TestRelay;
-  readonly #services: ProxiedService[] = [];
+  readonly #services = new Set<ProxiedService>();
+  /** Of the services that were stopped. */
+  readonly #metrics: string[] = [];
 
   constructor(relay: TestRelay) {
     this.#relay = relay;
@@ -44,8 +46,15 @@ export class ProxiedServices {
       reached: async (limit: LimitName) => (await read()).value("relay_limits_total", { limit }) ?? 0,
       metrics: async () => (await read()).text,
     };
-    this.#services.push(served);
+    this.#services.add(served);
     return served;
+  }
+
+  /** A pod has a thread of its own, which takes about 50 MB. */
+  async stop(served: ProxiedService): Promise<void> {
+    this.#services.delete(served);
+    this.#metrics.push(await served.metrics());
+    await served.stop();
   }
 
   /** Addresses of clients that stand in Redis, in a log line or in a metric, also as a hash that could be guessed. */
@@ -53,7 +62,7 @@ export class ProxiedServices {
     const secrets = new Secrets(Object.fromEntries(ADDRESSES.map((address) => [address, address])));
     const servers = await this.#relay.view().servers();
     const kept = (await Promise.all(servers.map((server) => everythingIn(server)))).join();
-    const metrics = await Promise.all(this.#services.map((served) => served.metrics()));
-    return [kept, this.#relay.log.join("\n"), metrics.join("\n")].flatMap((text) => secrets.in(text));
+    const metrics = await Promise.all([...this.#services].map((served) => served.metrics()));
+    return [kept, this.#relay.log.join("\n"), ...this.#metrics, ...metrics].flatMap((text) => secrets.in(text));
   }
 }

@@ -2,21 +2,21 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { JEST } from "../../../deploy/local/jest.mjs";
 import { type Verdict, verdictOf } from "./verdict.ts";
 
 /** A protection without which a test hangs is noticed by that test's own timeout; this is for a run that never ends. */
 const PATIENCE_MS = 180_000;
-const NODE_OPTIONS = ["--experimental-vm-modules", "--disable-warning=ExperimentalWarning"];
 
 /** Runs test files of the tree in `folder`. */
 export async function tryTests(folder: string, tests: readonly string[]): Promise<Verdict> {
   const report = join(folder, "report.json");
   await rm(report, { force: true });
-  const jest = ["node_modules/jest/bin/jest.js", "--runInBand", "--forceExit", "--silent"];
+  const options = ["--runInBand", "--forceExit", "--silent"];
   const output = ["--json", "--outputFile", report, "--cacheDirectory", join(folder, ".jest")];
   const child = spawn(
     process.execPath,
-    [...NODE_OPTIONS, ...jest, ...output, "--selectProjects", "test", "ci", "--runTestsByPath", ...tests],
+    [...JEST, ...options, ...output, "--selectProjects", "test", "ci", "--runTestsByPath", ...tests],
     {
       cwd: folder,
       stdio: "ignore",

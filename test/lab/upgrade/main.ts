@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { JEST } from "../../../deploy/local/jest.mjs";
 import { earlierTree } from "../bench/systems/earlier-tree.ts";
 import { PREVIOUS_COMMIT } from "./support/previous-tree.ts";
 
@@ -12,7 +13,6 @@ import { PREVIOUS_COMMIT } from "./support/previous-tree.ts";
  */
 
 const REPOSITORY = fileURLToPath(new URL("../../../", import.meta.url));
-const JEST = ["--experimental-vm-modules", "--disable-warning=ExperimentalWarning", "node_modules/jest/bin/jest.js"];
 
 /** Tests of that suite that hold words of a hint to those of their own version: no version promises them. docs/upgrading.md has it. */
 const OF_WORDS = ["invalid_credential says why, each with what to do: wrong_relay"];
