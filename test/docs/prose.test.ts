@@ -7,7 +7,7 @@ import { type Change, type Counts, changesOf, countsOf, lowered, recorded, textO
 import { plain, sentencesOf, wordsIn } from "./prose/sentences.ts";
 import { readSources } from "./prose/sources.ts";
 
-/** Documents, catalogues and help pages get easier to read, never harder. Source: CONTRIBUTING.md#how-we-write. */
+/** Documents, catalogues and help pages get easier to read, never harder. Source: CONTRIBUTING.md#how-texts-read. */
 
 const sources = await readSources();
 const changes = changesOf(recorded(), countsOf(sources));
