@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { DeliveredIds } from "../src/delivered-ids.ts";
 import { MAX_DELIVERED_IDS, MAX_SENDERS } from "../src/limits.ts";
 import type { Envelope } from "../src/types.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, jest, test } from "@jest/globals";
-import fc from "fast-check";
+import { fc } from "../../test/support/fast-check.ts";
 import { until } from "../../test/support/until.ts";
 import { errorOf } from "./kit.ts";
 import { TestWriter, useSendQueue } from "./send-queue-scene.ts";

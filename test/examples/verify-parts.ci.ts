@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
 import { jcs } from "../support/agent.ts";
+import { fc } from "../support/fast-check.ts";
 import { VECTORS, Verification } from "./verify-kit.ts";
 
 const verification = new Verification();

@@ -11,9 +11,9 @@ import {
 } from "../../shared/protocol/test/credentials/issuing.ts";
 import { MALFORMED } from "../../shared/protocol/test/credentials/malformed.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
+import { fc } from "../support/fast-check.ts";
 import { HttpClient } from "../support/http.ts";
 import { type CredentialAgent, registerWith, TestIssuer } from "../support/issuer.ts";
-import { fc } from "./support/any.ts";
 import { badJson, badValue } from "./support/envelopes.ts";
 import { type AttackedService, MARK, relayUnderAttack } from "./support/under-attack.ts";
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { HTTP_LIMITS } from "protocol/contract/limits.ts";
-import { fc } from "./support/any.ts";
+import { fc } from "../support/fast-check.ts";
 import { answersTo, type RawAnswer, request } from "./support/raw-http.ts";
 import { type AttackedService, MARK, relayUnderAttack } from "./support/under-attack.ts";
 

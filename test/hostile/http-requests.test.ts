@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "@jest/globals";
 import { ERRORS } from "protocol/contract/errors.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
-import { fc } from "./support/any.ts";
+import { fc } from "../support/fast-check.ts";
 import { badJson, badValue } from "./support/envelopes.ts";
 import { answersTo, type RawAnswer, request } from "./support/raw-http.ts";
 import { type AttackedService, MARK, MARKED_NAME, relayUnderAttack } from "./support/under-attack.ts";

@@ -4,10 +4,10 @@ import { afterAll, describe, expect, test } from "@jest/globals";
 import { KeyStore } from "runtime/key-store.ts";
 import { SettingsError } from "runtime/settings.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
+import { fc } from "../support/fast-check.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
 import { given } from "../support/use-relay.ts";
-import { fc } from "./support/any.ts";
 import { badJson, badValue } from "./support/envelopes.ts";
 import { MARK } from "./support/under-attack.ts";
 

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { AgentSocket } from "../support/agent.ts";
+import { fc } from "../support/fast-check.ts";
 import { until } from "../support/until.ts";
-import { fc } from "./support/any.ts";
 import { type ClientFrame, closeFrame, encode, frame, isCloseCode, OPCODES, outcomeOf } from "./support/frames.ts";
 import { RawWebsocket } from "./support/raw-websocket.ts";
 import { type AttackedService, MARK, relayUnderAttack } from "./support/under-attack.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
-import fc from "fast-check";
 import sodium from "sodium-native";
 import standIn from "../../deploy/packages/testing/sodium.ts";
+import { fc } from "../support/fast-check.ts";
 
 /** Order of the base point. Source: RFC 8032, section 5.1. */
 const ORDER = 2n ** 252n + 27742317777372353535851937790883648493n;

@@ -3,11 +3,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "@jest/globals";
-import fc from "fast-check";
 import { testVectors } from "protocol/signing/test-vectors.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { PYTHON_SOURCES } from "../examples/python-agent.ts";
 import { jcs } from "../support/agent.ts";
+import { fc } from "../support/fast-check.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PROGRAM = `

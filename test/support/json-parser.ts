@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
+import { fc } from "./fast-check.ts";
 
 /** Names that V8 takes for each other once it has met some of them. */
 const NAMES = [

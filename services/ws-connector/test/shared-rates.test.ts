@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
+import { fc } from "../../../test/support/fast-check.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";
 
 const KEY = "key:k";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import fc from "fast-check";
 import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
+import { fc } from "../../../test/support/fast-check.ts";
 import { Counters } from "../src/counters.ts";
 import { JourneysCopy } from "../src/journeys.ts";
 import { type Journey, parseJourney } from "../src/records/journey.ts";

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { type AgentKey, canonical, type Fields } from "../../support/agent.ts";
+import { fc } from "../../support/fast-check.ts";
 import { MARK } from "./under-attack.ts";
 
 /** Generators of what an envelope may hold, and of what it must not. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
+import { fc } from "../../../../test/support/fast-check.ts";
 import { ERRORS } from "../../src/contract/errors.ts";
 import { parseJson } from "../../src/intake/parse-json.ts";
 import { isRefusal } from "../../src/intake/refusal.ts";

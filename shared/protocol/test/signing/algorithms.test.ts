@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
+import { fc } from "../../../../test/support/fast-check.ts";
 import {
   importSecret,
   importVerifyKey,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
+import { fc } from "../../../../test/support/fast-check.ts";
 import type { JsonObject, UnsignedEnvelope } from "../../src/contract/envelope.ts";
 import { parseJson } from "../../src/intake/parse-json.ts";
 import { canonicalText, signedText } from "../../src/signing/canonical.ts";
