@@ -7,6 +7,8 @@ process.env.NODE_COMPILE_CACHE ??= `${ROOT}.local/compile-cache`;
 
 const base = {
   rootDir: ROOT,
+  // Not <rootDir>, which can be a tree of the version before.
+  testEnvironment: `${ROOT}test/support/environment.mjs`,
   // Tests that `relay init` writes into new projects.
   testPathIgnorePatterns: ["/node_modules/", "<rootDir>/connector/templates/"],
   extensionsToTreatAsEsm: [".ts"],
