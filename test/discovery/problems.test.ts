@@ -84,10 +84,10 @@ const PROVOKE: Readonly<Record<string, () => Promise<Answer>>> = {
   over_capacity: async () => {
     const isShort = async () => (await http.get(`${gateway.url}/ready`)).body.degraded !== undefined;
     await fillTo(view.client, THREE_QUARTERS_FULL);
-    await until("the gateway knows how full Redis is", isShort, 15_000);
+    await until("the gateway knows how full Redis is", isShort);
     const answer = await send(MESSAGE, { "idempotency-key": "new" }, 3);
     await unlimited(view.client);
-    await until("it knows that there is room again", async () => !(await isShort()), 15_000);
+    await until("it knows that there is room again", async () => !(await isShort()));
     return answer;
   },
   unavailable: () => withoutRedis(() => send(MESSAGE, {}, 3)),

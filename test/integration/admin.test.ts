@@ -41,7 +41,7 @@ const acts = async (n: number) =>
     .map(({ time: _, service: __, ...rest }) => rest);
 async function untilAudited(n: number, act: object): Promise<void> {
   const has = async () => (await acts(n)).some((line) => JSON.stringify(line) === JSON.stringify(act));
-  await until(JSON.stringify(act), has, 15_000);
+  await until(JSON.stringify(act), has);
 }
 const ofTeam = (name: string, type: string, fields = {}) =>
   signed(teamKey, { type, from: `agent://${name}`, ...fields });

@@ -116,7 +116,7 @@ test.concurrent("an envelope over a websocket is a trace that begins where it co
     relay.envelope("alice", "message.send", { to: "agent://bob", payload: { text: "told to bob alone" } }),
   );
   const begins = () => collector.spans.filter(({ name, parentSpanId }) => name === "send" && parentSpanId === "");
-  await until("three sends", () => begins().length >= 3, 20_000);
+  await until("three sends", () => begins().length >= 3);
   for (const kind of ["session_request", "session_decision", "message"]) {
     const begin = begins().find(({ attributes }) => attributes["agent_relay.kind"] === kind) as ReceivedSpan;
     const spans = await collector.trace(begin.traceId, 3);
@@ -179,7 +179,7 @@ test.concurrent("a text that is no traceparent, and one that is given twice, beg
     collector.spans.filter(
       ({ name, traceId, parentSpanId }) => name.startsWith("POST") && parentSpanId === "" && !before.has(traceId),
     );
-  await until("three traces", () => begun().length >= 3, 20_000);
+  await until("three traces", () => begun().length >= 3);
   expect(collector.spans.filter(({ traceId }) => traceId === named)).toEqual([]);
 });
 
@@ -253,7 +253,7 @@ describe("a collector that does not answer", () => {
     const process = await relay.startProcess("gateway", settings);
     expect((await send({}, {}, process)).status).toBe(202);
     const lines = () => process.log.filter((line) => line.includes("traces could not be sent"));
-    await until("the log tells of it", () => lines().length > 0, 20_000);
+    await until("the log tells of it", () => lines().length > 0);
     expect((await send({}, {}, process)).status).toBe(202);
     expect(lines()).toHaveLength(1);
   });

@@ -87,7 +87,7 @@ export class PythonConnectors {
 
   /** Resolves with the first thing that was told and fits. */
   async tells(what: string, fits: (told: Frame) => boolean): Promise<Frame> {
-    await until(what, () => this.told.some(fits), 10_000);
+    await until(what, () => this.told.some(fits));
     return this.told.find(fits) as Frame;
   }
 

@@ -146,7 +146,7 @@ describe("A Python agent with a credential", () => {
     const revoked = [{ agent: bob.agent, issued_before: new Date(Date.now() - 60_000).toISOString() }];
     await stage.list([ACME, { ...GLOBEX, revoked }]);
     await python.tells("why", ({ notice, members }) => notice === "released" && members.reason === "revoked");
-    await until("it is back", () => python.told.filter(({ state }) => state === "online").length === 2, 15_000);
+    await until("it is back", () => python.told.filter(({ state }) => state === "online").length === 2);
     await stage.list([ACME, GLOBEX]);
   });
 });

@@ -1,8 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 const LOOK_AGAIN_MS = 10;
-/** No promise of the system: what is promised within a time says so where it is awaited. */
-const GENEROUS_MS = 12_000;
+/**
+ * It ends a test that hangs, before Jest does and with a name. No promise of the system: what is promised within a time
+ * says so where it is awaited.
+ */
+const GENEROUS_MS = 50_000;
 
 /** Resolves as soon as `condition` holds; fails, naming it, when it does not within `withinMs`. */
 export async function until(

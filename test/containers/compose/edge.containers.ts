@@ -104,7 +104,7 @@ describe("through the edge", () => {
     expect(bob.closed).toBeUndefined();
 
     await gateway.start();
-    await until("the gateway is back", async () => (await request("GET", "/ready")).status === 200, 20_000);
+    await until("the gateway is back", async () => (await request("GET", "/ready")).status === 200);
   }, 60_000);
 });
 

@@ -71,7 +71,7 @@ test("a Redis that dies under traffic and comes back empty ends no connection; a
   expect((await http.get(`${stack.url}/health`)).status).toBe(200);
 
   await redis.start();
-  await until("the services are ready", async () => (await http.get(`${stack.url}/ready`)).status === 200, 10_000);
+  await until("the services are ready", async () => (await http.get(`${stack.url}/ready`)).status === 200);
   await until("both agents are present", bothPresent, PRESENT_WITHIN_MS);
   busIsBack();
   const { promised } = tally(ledger.content);

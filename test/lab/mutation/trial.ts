@@ -6,7 +6,7 @@ import { JEST } from "../../../deploy/local/jest.mjs";
 import { type Verdict, verdictOf } from "./verdict.ts";
 
 /** A protection without which a test hangs is noticed by that test's own timeout; this is for a run that never ends. */
-const PATIENCE_MS = 180_000;
+const PATIENCE_MS = 600_000;
 
 /** Runs test files of the tree in `folder`. */
 export async function tryTests(folder: string, tests: readonly string[]): Promise<Verdict> {
