@@ -147,6 +147,8 @@ export class LocalRelay implements Service, Relay {
     this.#listening = this.#server.start();
     await this.#listening;
     const environment = {
+      // All of its pods stop together: no client can go to another one.
+      RELAY_DRAIN_MS: "0",
       ...this.#provisions.environment,
       PORT: String(this.#server.port),
       RELAY_MAX_CONNECTIONS: String(Math.ceil(this.#settings.maxConnections / this.#pods)),

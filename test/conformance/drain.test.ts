@@ -12,7 +12,7 @@ const staying = given(() => relay.startWsConnector());
 const alice = given(() => relay.online(staying, "alice"));
 
 beforeEach(async () => {
-  leaving = await relay.startWsConnector();
+  leaving = await relay.startWsConnector({ RELAY_DRAIN_MS: "2000" });
 });
 
 async function statusOfBob(): Promise<string> {

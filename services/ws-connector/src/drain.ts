@@ -9,28 +9,31 @@ import type { Registrar } from "./registrar.ts";
 
 /** Between two closes while there is time, so that the other pods do not get all clients at once. */
 const PACE_MS = 5;
-const RECONNECT_MIN_MS = 100;
-const RECONNECT_SPREAD_MS = 900;
+/**
+ * When the first connection closes, if the drain lasts so long. The notices name at most half of it: a connector adds up to
+ * half of what is named, and registers elsewhere before its close.
+ */
+const FIRST_CLOSE_MS = 2000;
 
 export interface DrainOptions {
   readonly registrar: Registrar;
   readonly channel: PodChannel;
   readonly releaser: RouteReleaser;
-  /** The closes are spread over this time, or less when there are few. */
+  /** The closes end within this time, or earlier when there are few. 0: they come at once. */
   readonly drainMs: number;
 }
 
 /**
- * Sends every client to another pod: first the notices, then the closes. Deliveries go on until a connection's own close.
- * Source: docs/operations.md#scale.
+ * Sends every client to another pod: first the notices, then, when the time that they name is over, the closes. Deliveries
+ * go on until a connection's own close. Source: docs/operations.md#scale.
  */
 export async function drain(connections: Iterable<Connection>, options: DrainOptions): Promise<void> {
   const open = [...connections];
-  for (const connection of open) {
-    connection.send(drainingNotice(RECONNECT_MIN_MS + Math.floor(Math.random() * RECONNECT_SPREAD_MS)));
-  }
+  const firstCloseMs = Math.min(FIRST_CLOSE_MS, options.drainMs);
+  for (const connection of open) connection.send(drainingNotice(reconnectAfterMs(firstCloseMs)));
+  if (firstCloseMs > 0) await unlessGone(open, firstCloseMs);
   const startedAt = performance.now();
-  const span = Math.min(options.drainMs, open.length * PACE_MS);
+  const span = Math.min(options.drainMs - firstCloseMs, open.length * PACE_MS);
   const closes: Promise<void>[] = [];
   for (const [index, connection] of open.entries()) {
     const waitMs = startedAt + (index * span) / open.length - performance.now();
@@ -39,6 +42,20 @@ export async function drain(connections: Iterable<Connection>, options: DrainOpt
   }
   await Promise.all(closes);
   await options.releaser.flush();
+}
+
+/** A random time: between a twentieth and half of what is left until the first close. */
+function reconnectAfterMs(firstCloseMs: number): number {
+  return Math.floor(firstCloseMs * (0.05 + Math.random() * 0.45));
+}
+
+/** Resolves after this time, or when all clients have left. */
+async function unlessGone(connections: readonly Connection[], ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  void Promise.all(connections.map((connection) => connection.gone())).then(() => resolve());
+  await promise;
+  clearTimeout(timer);
 }
 
 /**

@@ -2,19 +2,21 @@ import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { PodChannel } from "window/pod-channel.ts";
+import { fakeTimers } from "../../../test/support/fake-timers.ts";
 import { drain } from "../src/drain.ts";
 import { AGENT, online, RegistrarHarness } from "./registrar-harness.ts";
 
 let harness: RegistrarHarness;
-const startDrain = () => {
+const startDrain = (drainMs = 0) => {
   const { connection, registrar, releaser } = harness;
-  return drain([connection], { registrar, channel: harness.channel as unknown as PodChannel, releaser, drainMs: 0 });
+  return drain([connection], { registrar, channel: harness.channel as unknown as PodChannel, releaser, drainMs });
 };
 
 beforeEach(() => {
   harness = new RegistrarHarness();
 });
 afterEach(() => {
+  jest.restoreAllMocks();
   jest.useRealTimers();
 });
 
@@ -43,7 +45,7 @@ test("a connection takes no agent from the moment that its pod lets it go", asyn
 });
 
 test("a client that does not answer its close is waited for, and disconnected when its time is over", async () => {
-  jest.useFakeTimers({ doNotFake: ["setImmediate", "nextTick", "performance"] });
+  fakeTimers();
   harness.answersItsClose = false;
   let isDrained = false;
   const drained = startDrain().then(() => {
@@ -57,4 +59,30 @@ test("a client that does not answer its close is waited for, and disconnected wh
   jest.advanceTimersByTime(1);
   await drained;
   expect(harness.isDisconnected).toBe(true);
+});
+
+test.each([
+  { random: 0, named: 100 },
+  { random: 1, named: 1000 },
+])("a client is closed at twice the longest time that a notice names: $named ms of 1000", async ({ random, named }) => {
+  jest.spyOn(Math, "random").mockReturnValue(random);
+  fakeTimers();
+  const drained = startDrain(10_000);
+  expect(harness.sent).toMatchObject([{ notice: "draining", reconnect_after_ms: named }]);
+  await harness.catchUp();
+  await setImmediate();
+  jest.advanceTimersByTime(1999);
+  await setImmediate();
+  expect([harness.released, harness.closedWith]).toEqual([[], undefined]);
+  jest.advanceTimersByTime(1);
+  await drained;
+  expect(harness.closedWith).toBe(1001);
+});
+
+test("a drain ends as soon as all clients have left", async () => {
+  fakeTimers();
+  const drained = startDrain(10_000);
+  harness.leave();
+  await harness.catchUp();
+  await drained;
 });

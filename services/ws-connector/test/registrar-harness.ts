@@ -116,6 +116,11 @@ export class RegistrarHarness {
     this.registrar.touched(this.connection, verified("agent.heartbeat"), answer, refuse);
   }
 
+  /** Its client ends the connection. */
+  leave(): void {
+    this.#gone.resolve();
+  }
+
   /** What was published to the pod before comes in. */
   async catchUp(): Promise<void> {
     this.#caughtUp.resolve();
