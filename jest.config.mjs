@@ -34,6 +34,8 @@ function project(displayName, files, { leftOut = [], ...options } = {}) {
   };
 }
 
+/** Where tests may be. Their names say what runs them. */
+const ANYWHERE = "{shared,services,connector,testing,deploy,test}/**";
 /** It judges texts, and so it is part of `npm run check`. */
 const PROSE = "test/docs/prose.test.ts";
 
@@ -82,15 +84,15 @@ export default {
   // Jest ignores a timeout of a project.
   testTimeout: 60_000,
   projects: [
-    project("test", ["{shared,services,connector,testing,deploy,test}/**/*.test.ts"], { leftOut: [PROSE] }),
-    project("ci", ["{testing,test}/**/*.ci.ts"]),
+    project("test", [`${ANYWHERE}/*.test.ts`], { leftOut: [PROSE] }),
+    project("ci", [`${ANYWHERE}/*.ci.ts`]),
     project("prose", [PROSE]),
-    project("browser", ["test/browser/**/*.browser.ts"]),
+    project("browser", [`${ANYWHERE}/*.browser.ts`]),
     project("cluster", ["test/{conformance,integration}/**/*.test.ts"], {
       ...relayOf("cluster"),
       leftOut: NOT_ON_A_CLUSTER,
     }),
-    project("containers", ["test/containers/**/*.containers.ts"], images),
+    project("containers", [`${ANYWHERE}/*.containers.ts`], images),
     project("containers-clients", ["test/{conformance,connectors}/**/*.test.ts"], {
       ...relayOf("containers"),
       ...images,
