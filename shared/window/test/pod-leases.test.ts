@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { PodChannel } from "../src/pod-channel.ts";
@@ -9,35 +9,40 @@ import { partitionOf } from "../src/redis/partitions.ts";
 import { resetWindow } from "../src/reset.ts";
 import { RouteAsserter } from "../src/route-asserter.ts";
 import { readTarget } from "../src/targets.ts";
+import { ClockedLink } from "./clocked-link.ts";
 import { envelopeOf, messageOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
 const { offlineAfterMs } = PRESENCE_LIMITS;
 const { podLeaseMs, podLeaseGapMs, podLeasesKeptMs, partitionLoopbackMs, partitionSilenceMs } = REDIS_LIMITS;
-/** Of a process that has too little of a processor: each turn of its event loop takes that long. */
-const TURN_MS = 400;
 const PARTITIONS = 2;
 const ALICE = "agent://alice";
 const BOB = agentIn(0);
 const PODS = partitionKeys.pods(0);
 
 const bench = new Bench();
+/** The clock of Redis, for all scripts of the pod: it stands still unless a test moves it. */
+let link: ClockedLink;
 let pod: Pod;
 let store: PresenceStore;
 
 beforeEach(async () => {
   await bench.open();
-  pod = await bench.pod({ pod: "pod-a", partitions: PARTITIONS });
+  link = await ClockedLink.of(bench);
+  pod = await bench.pod({ pod: "pod-a", partitions: PARTITIONS, link });
   store = new PresenceStore({ ...pod, offlineAfterMs });
   await pod.window.known();
 });
-afterEach(() => bench.clear());
+afterEach(() => {
+  jest.restoreAllMocks();
+  return bench.clear();
+});
 afterAll(() => bench.redis.stop());
 
 describe("over several partitions, a pod that nobody hears for a moment", () => {
   beforeEach(async () => {
     await leases({ "pod-a": 0, "pod-b": podLeaseMs / 2 });
-    await bench.seed(BOB, "pod-b c2 7", Date.now());
+    await bench.seed(BOB, "pod-b c2 7", link.at);
   });
 
   test("has stale agents, which are not online, and keep their routes", async () => {
@@ -79,7 +84,7 @@ describe("over several partitions, a pod that nobody hears for a moment", () => 
 });
 
 describe("a pod whose lease is over", () => {
-  beforeEach(() => bench.seed(BOB, "pod-b c2 7", Date.now()));
+  beforeEach(() => bench.seed(BOB, "pod-b c2 7", link.at));
 
   test.each([
     ["that is old", { "pod-a": 0, "pod-b": podLeaseMs + 500 }],
@@ -110,12 +115,11 @@ describe("a pod whose lease is over", () => {
 
 describe("a lease", () => {
   test("begins with the start of the pod's channel, in each partition, and is renewed with each message of the pod to itself", async () => {
-    await started("pod-a");
-    const renewed = async () =>
-      await Promise.all([0, 1].map((p) => bench.client.zscore(partitionKeys.pods(p), "pod-a")));
-    const first = await renewed();
-    expect(first).not.toContain(null);
-    await until("both are renewed", async () => (await renewed()).every((at, p) => Number(at) > Number(first[p])));
+    const renewAll = await started("pod-a");
+    expect(await renewedAt("pod-a")).toEqual([link.at, link.at]);
+    link.at += 1;
+    await renewAll();
+    expect(await renewedAt("pod-a")).toEqual([link.at, link.at]);
     expect(await bench.client.pttl(PODS)).toBeGreaterThan(podLeasesKeptMs / 2);
   });
 
@@ -135,17 +139,16 @@ describe("a lease", () => {
   });
 
   test("of a pod that died ends, though the only one that lives is late with each of its own", async () => {
-    await started("pod-a");
-    await bench.seed(BOB, "pod-b c2 7", Date.now());
-    await bench.client.zadd(PODS, Date.now(), "pod-b");
-    const busy = setInterval(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TURN_MS), 1);
-    bench.later(() => clearInterval(busy));
-    const diedAt = performance.now();
-    await until("its lease is over", async () => (await bench.client.zscore(PODS, "pod-b")) === null);
-    // The next renewal is due that long after the lease, and the look at it takes some turns.
-    expect(performance.now() - diedAt).toBeLessThan(podLeaseMs + 2 * podLeaseGapMs + 6 * TURN_MS);
-    clearInterval(busy);
-    expect(await pod.heartbeat(BOB, "c1")).toMatchObject({ outcome: "accepted", status: "online" });
+    const since = performance.now() - link.at;
+    jest.spyOn(performance, "now").mockImplementation(() => since + link.at);
+    const renewAll = await started("pod-a");
+    await bench.client.zadd(PODS, link.at, "pod-b");
+    for (const late of [podLeaseMs, 1]) {
+      expect(Object.keys(await ages()).toSorted()).toEqual(["pod-a", "pod-b"]);
+      link.at += late;
+      await renewAll();
+    }
+    expect(Object.keys(await ages())).toEqual(["pod-a"]);
   });
 
   test("begins anew as well where the pod that renews next was late, and the partition away for longer", async () => {
@@ -210,13 +213,12 @@ function asserterOf({ link, window, epochs }: Pod): RouteAsserter {
 /** Leases of the partition, by pod: how many ms ago each was renewed. No others are there. */
 async function leases(ages: Readonly<Record<string, number>>): Promise<void> {
   await bench.client.del(PODS);
-  for (const [name, age] of Object.entries(ages)) await bench.client.zadd(PODS, Date.now() - age, name);
+  for (const [name, age] of Object.entries(ages)) await bench.client.zadd(PODS, link.at - age, name);
 }
 
 async function ages(): Promise<Record<string, number>> {
-  const now = Date.now();
   const names = await bench.client.zrange(PODS, "0", "-1");
-  const ages = names.map(async (name) => [name, now - Number(await bench.client.zscore(PODS, name))] as const);
+  const ages = names.map(async (name) => [name, link.at - Number(await bench.client.zscore(PODS, name))] as const);
   return Object.fromEntries(await Promise.all(ages));
 }
 
@@ -227,10 +229,20 @@ async function renew(name: string, pauseMs: number = partitionLoopbackMs): Promi
   return await pod.link.run("renew_lease", [PODS], args);
 }
 
-async function started(name: string, partitions = PARTITIONS): Promise<void> {
-  const channel = new PodChannel({ calls: pod.link, pod: name, partitions });
+/** When the pod renewed its lease last, in each partition. */
+async function renewedAt(name: string): Promise<number[]> {
+  return await Promise.all([0, 1].map(async (p) => Number(await bench.client.zscore(partitionKeys.pods(p), name))));
+}
+
+/** @returns has the pod send itself a message in each partition. */
+async function started(name: string, partitions = PARTITIONS): Promise<() => Promise<void>> {
+  const channel = new PodChannel({ calls: link, pod: name, partitions });
   bench.later(() => channel.stop());
   await channel.start();
+  await until("it is heard", () => channel.unheard.length === 0);
+  return async () => {
+    for (let p = 0; p < partitions; p += 1) await channel.caughtUp(agentIn(p));
+  };
 }
 
 /** The n-th agent of a partition. */
