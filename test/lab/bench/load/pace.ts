@@ -40,7 +40,7 @@ export async function pace(pairs: Pairs, { perSecond, warmUpMs, measureMs, pids 
   const latencies: number[] = [];
   const lateness: number[] = [];
   const startedAt = performance.now();
-  const isMeasured = (due: number) => due - startedAt >= warmUpMs;
+  const isMeasured = (due: number) => due >= startedAt + warmUpMs;
   const dues = new Map<Pair, number[]>(pairs.all.map((pair) => [pair, []]));
   pairs.onDelivery = (pair, count) => {
     const now = performance.now();
