@@ -39,7 +39,6 @@ const lost = new Connector({ url: dead, ...alice });
 lost.on("error", () => {});
 for (const type of ["message.send", "message.NONE"] as const) lost.send("agent://bob", {}, { type, timeoutMs: 10 });
 lost.start();
-setTimeout(() => lost.close(), 50);
 
 const receiver = new Connector({ url, ...bob, takeOver: true });
 const sender = new Connector({ url, ...alice });
@@ -54,7 +53,7 @@ for await (const got of receiver) {
 const error: unknown = await sender.send("agent://BOB", {}).catch((error) => error);
 console.log(error instanceof RelayError ? error.code : "no RelayError");
 sender.send(bob.agent, {});
-await Promise.all([sender.close(), receiver.close()]);
+await Promise.all([sender.close(), receiver.close(), lost.close()]);
 `;
 
 /** Compiles a program of the project's; resolves with what the compiler complains of. */

@@ -65,10 +65,9 @@ describe("A relay for tests", () => {
     await using one = await startRelay();
     await using other = await startRelay();
     await using stranger = new Connector({ ...(await one.agent("carol")), url: other.url });
-    const refusals = new Set<string>();
-    stranger.on("error", ({ code }) => void refusals.add(code));
-    await expect(stranger.start({ timeoutMs: 3000 })).rejects.toMatchObject({ outcome: "refused" });
-    expect([...refusals]).toEqual(["invalid_credential"]);
+    const refused = new Promise((resolve) => stranger.on("error", resolve));
+    stranger.start().catch(() => {});
+    expect(await refused).toMatchObject({ code: "invalid_credential", outcome: "refused" });
     await using alice = new Connector(await one.agent("alice"));
     await using namesake = new Connector(await other.agent("alice"));
     await Promise.all([alice.start(), namesake.start()]);

@@ -13,9 +13,8 @@ test.each([1, 4])("Load on Redis alone is accepted and comes in whole, over %d p
   await using load = await AcceptanceLoad.start({ url: redis.url, partitions }, 2, targets);
   const offer = { perSecond: PER_SECOND, warmUpMs: 100, measureMs: 400, pids: load.pids };
   // It throws when an envelope is refused, or does not come in.
-  const { delivered, deliveredInAll, calls, cpu } = await load.offer(offer);
+  const { deliveredInAll, calls, cpu } = await load.offer(offer);
   expect(deliveredInAll).toBe(PER_SECOND / 2);
-  expect(delivered).toBeGreaterThan(0);
   expect(calls).toBeLessThanOrEqual(deliveredInAll);
   expect(Object.values(cpu).every((micros) => micros > 0)).toBe(true);
 });
