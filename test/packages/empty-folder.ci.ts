@@ -11,7 +11,7 @@ import { serveWhole } from "../support/whole-relay.ts";
 import { Machine } from "./npm.ts";
 import { Registry } from "./registry.ts";
 
-const KEYS = fileURLToPath(new URL("../../deploy/keys.ts", import.meta.url));
+const KEYS = fileURLToPath(new URL("../../deploy/keys/run.ts", import.meta.url));
 const QUESTIONS = 50;
 
 // Before the relay, which must leave nothing behind.

@@ -45,7 +45,7 @@ async function project(language: string): Promise<string> {
   const line = `npx --yes --package=${pod.url}/packages/${file} relay init ${folder} --language ${language} --url ${pod.url}`;
   expect(await machine.shell(line, dirname(folder))).toMatchObject({ code: 0, stderr: "" });
   const env = { RELAY_KEYS_FILE: stage.relay.keysFile };
-  const add = [join(REPOSITORY, "deploy/keys.ts"), "add", join(folder, "record.json"), "--url", pod.url];
+  const add = [join(REPOSITORY, "deploy/keys/run.ts"), "add", join(folder, "record.json"), "--url", pod.url];
   await promisify(execFile)(process.execPath, add, { env });
   return folder;
 }
