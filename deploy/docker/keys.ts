@@ -1,7 +1,8 @@
-import { chmod, chown, lstat, mkdir, readdir, rename, stat } from "node:fs/promises";
+import { chmod, chown, lchown, lstat, mkdir, readdir, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { readKeys, replaceFile } from "../keys/store.ts";
+import { readKeys } from "../keys/store.ts";
 import { developmentKeys, developmentKeysFile } from "../local/dev-keys.ts";
+import { replaceFile } from "../local/replace-file.ts";
 
 /**
  * Runs once in compose, as root: copies the keys file to where the services read it.
@@ -26,7 +27,7 @@ const agents = given.isFile() ? undefined : await developmentKeys(FOLDER, "liste
 await serve(await readKeys(agents === undefined ? GIVEN : developmentKeysFile(FOLDER)));
 for (const path of (await readdir(FOLDER)).map((name) => join(FOLDER, name))) {
   // What root owns was made here; a key or a log that its owner gave to a service stays with that service.
-  if ((await lstat(path)).uid === 0) await chown(path, uid, gid);
+  if ((await lstat(path)).uid === 0) await lchown(path, uid, gid);
 }
 
 process.stdout.write(agents === undefined ? "keys: those of RELAY_KEYS_FILE\n" : "keys: development keys\n");

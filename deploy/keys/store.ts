@@ -1,10 +1,10 @@
-import { open, readFile, realpath, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile } from "node:fs/promises";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
 import { z } from "zod";
 import { withLock } from "../local/lock-file.mjs";
+import { replaceFile, targetOf } from "../local/replace-file.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
 
@@ -19,42 +19,33 @@ export async function readKeys(file: string): Promise<KeysFile> {
 }
 
 /**
- * Changes a keys file, or creates it. Edits by several processes run one after the other. A reader sees the whole file
- * before or after a change, never a part: the new text is on disk before it is renamed into place. Mode 0600.
- * @throws {Error} when the file is invalid before or after the change; it is then unchanged.
+ * Changes a keys file, or creates it, with mode 0600. Edits by several processes run one after the other.
+ * @returns what the file says now.
+ * @throws {Error} when the file is invalid before or after the change, or cannot be replaced as it is; it is then unchanged.
  */
-export async function editKeys(file: string, change: (keys: KeysFile) => KeysFile): Promise<void> {
-  const target = await realpath(file).catch(() => file);
-  await withLock(`${target}.lock`, LOCK_TIMEOUT_MS, async () => {
-    const text = await textOf(target);
-    const keys = text === undefined ? KeysFile.parse({}) : parse(text, target);
-    await replaceFile(target, `${JSON.stringify(validate(change(keys), target), null, 2)}\n`);
+export async function editKeys(file: string, change: (keys: KeysFile) => KeysFile): Promise<KeysFile> {
+  const edit = async () => {
+    const target = await targetOf(file);
+    return await withLock(`${target}.lock`, LOCK_TIMEOUT_MS, async () => {
+      const text = await textOf(target);
+      const keys = text === undefined ? KeysFile.parse({}) : parse(text, target);
+      const changed = validate(change(keys), target);
+      await replaceFile(target, `${JSON.stringify(changed, null, 2)}\n`);
+      return changed;
+    });
+  };
+  return await edit().catch((error: NodeJS.ErrnoException) => {
+    throw error.code === undefined ? error : new Error(`${file} cannot be changed (${error.code}).`);
   });
-}
-
-/** Replaces a private file atomically; it survives a power failure. Mode 0600. */
-export async function replaceFile(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${process.pid}.tmp`;
-  await rm(temporary, { force: true });
-  try {
-    await using handle = await open(temporary, "wx", 0o600);
-    await handle.writeFile(text);
-    await handle.sync();
-    await rename(temporary, file);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-  await using folder = await open(dirname(file), "r");
-  await folder.sync();
 }
 
 async function textOf(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw new Error(`${file} cannot be read (${code}).`);
   }
 }
 

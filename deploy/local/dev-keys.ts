@@ -7,7 +7,7 @@ import { type IssuerFile, makeIssuerFile, readIssuerFile } from "../keys/issuer-
 import { withIssuer, withoutIssuer } from "../keys/issuer-records.ts";
 import { makeApiKey } from "../keys/make.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
-import { editKeys, readKeys, replaceFile } from "../keys/store.ts";
+import { editKeys, readKeys } from "../keys/store.ts";
 import {
   AGENTS,
   type DevelopmentAgent,
@@ -22,6 +22,7 @@ import {
 } from "./dev-agents.ts";
 import { isInUse } from "./folder-use.ts";
 import { withLock } from "./lock-file.mjs";
+import { replaceFile } from "./replace-file.ts";
 
 /** Where `npm start` keeps its development keys; not in git. */
 export const DEVELOPMENT_FOLDER = fileURLToPath(new URL("../../.local", import.meta.url));

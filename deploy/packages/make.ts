@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PackageIndex, type PackageRecord } from "protocol/contract/packages.ts";
 import { withLock } from "../local/lock-file.mjs";
+import { replaceFile } from "../local/replace-file.ts";
 import { stopBundling } from "./bundle.ts";
 import { connectors } from "./connectors.ts";
 import { type Draft, type Maker, SHA512 } from "./release.ts";
@@ -17,6 +18,8 @@ const MAKERS: readonly Maker[] = [connectors, testing];
 /** What every package depends on besides its own sources: how packages are made, and the exact tools and libraries. */
 const COMMON_SOURCES = ["deploy/packages", "shared/protocol/src/contract/packages.ts", "package-lock.json"];
 const PATIENCE_MS = 60_000;
+/** By the services, whoever runs them, as the umask allows. */
+const READABLE = 0o666;
 
 /**
  * Makes the packages that the relay hands out, unless the folder already has those of the present sources. The index is
@@ -43,7 +46,7 @@ async function make(folder: string, sources: string): Promise<PackageIndex> {
     for (const draft of release.drafts) packages.push(await write(folder, draft, version));
   }
   const index = { sources, packages };
-  await replace(join(folder, "index.json"), Buffer.from(`${JSON.stringify(index, null, 2)}\n`));
+  await replaceFile(join(folder, "index.json"), `${JSON.stringify(index, null, 2)}\n`, READABLE);
   await forget(folder, former, index);
   return index;
 }
@@ -52,7 +55,7 @@ async function write(folder: string, draft: Draft, version: string): Promise<Pac
   const { name, media, purpose, needs, usage, first_program, manual } = draft;
   const file = draft.file(version);
   const contents = draft.contents(version);
-  await replace(join(folder, file), contents);
+  await replaceFile(join(folder, file), contents, READABLE);
   const digest = createHash("sha512").update(contents).digest();
   const integrity = `sha512-${digest.toString("base64")}`;
   const checked = usage.map(({ for: what, line }) => ({
@@ -61,12 +64,6 @@ async function write(folder: string, draft: Draft, version: string): Promise<Pac
   }));
   const record = { name, version, file, media, bytes: contents.length, integrity, purpose, needs, usage: checked };
   return { ...record, ...(first_program !== undefined && { first_program }), manual };
-}
-
-/** A reader sees the old file or the new one, never a half. */
-async function replace(path: string, contents: Buffer): Promise<void> {
-  await writeFile(`${path}.new`, contents);
-  await rename(`${path}.new`, path);
 }
 
 /** Removes what the former index named and this one does not; nothing else in the folder is this program's. */

@@ -167,11 +167,12 @@ describe("npm run keys", () => {
     expect((await stored()).signing_keys.map((key) => key.key_id).sort()).toEqual(ids);
   });
 
-  test("keeps the file private and leaves nothing beside it", async () => {
-    await writeFile(file, '{"api_keys":[],"signing_keys":[]}', { mode: 0o644 });
-    await chmod(file, 0o644);
+  test("keeps a new file private, the access of one that is there, and leaves nothing beside it", async () => {
     await keys("new-api-key", "--agent", "agent://alice");
     expect((await stat(file)).mode & 0o777).toBe(0o600);
+    await chmod(file, 0o640);
+    await keys("new-api-key", "--agent", "agent://alice");
+    expect((await stat(file)).mode & 0o777).toBe(0o640);
     expect(await readdir(folder.path)).toEqual(["keys.json"]);
   });
 

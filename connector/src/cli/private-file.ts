@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { open, realpath, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, realpath, rename, rm, stat } from "node:fs/promises";
 import { Failure } from "./failure.ts";
 
-/** Files with secrets: mode 0600, a JSON object each, or a line. */
+/** Files with secrets: made with mode 0600, a JSON object each, or a line. */
 
 /** Writes a new file. @throws {Failure} when it exists: a key is never overwritten. */
 export async function writePrivateFile(file: string, value: object): Promise<void> {
@@ -17,14 +17,18 @@ export async function writePrivateText(file: string, text: string): Promise<void
   });
 }
 
-/** Puts another content in place of a file's; whoever reads it sees the old one or the new one, never a part. @throws {Failure} */
+/**
+ * Puts another content in place of a file's; whoever reads it sees the old one or the new one, never a part. Owner, group and mode stay: who
+ * could read the file still can. @throws {Failure}
+ */
 export async function replacePrivateFile(file: string, value: object): Promise<void> {
   const target = await realpath(file);
   const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
   try {
-    await write(temporary, JSON.stringify(value, null, 2), async (error) => {
+    const failed = async (error: NodeJS.ErrnoException) => {
       throw notWritable(file, error);
-    });
+    };
+    await write(temporary, JSON.stringify(value, null, 2), failed, (handle) => giveAccessOf(target, handle));
     await rename(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true });
@@ -42,14 +46,27 @@ async function write(
   file: string,
   text: string,
   failed: (error: NodeJS.ErrnoException) => Promise<never>,
+  prepare: (handle: FileHandle) => Promise<void> = async () => {},
 ): Promise<void> {
   const handle = await open(file, "wx", 0o600).catch(failed);
   try {
+    await prepare(handle);
     await handle.writeFile(`${text}\n`);
     await handle.sync();
   } finally {
     await handle.close();
   }
+}
+
+async function giveAccessOf(file: string, to: FileHandle): Promise<void> {
+  const [{ uid, gid, mode }, own] = [await stat(file), await to.stat()];
+  if (uid !== own.uid || gid !== own.gid) {
+    await to.chown(uid, gid).catch(() => {
+      const said = `${file} belongs to user ${uid} and group ${gid}, and this user (${own.uid}) cannot give them the file that would take its place; it was not changed.`;
+      throw new Failure("failed", said, "Run the command as that user, or as root.");
+    });
+  }
+  await to.chmod(mode & 0o777);
 }
 
 /** A shell that writes standard output to the key file itself has emptied it before the command began. */

@@ -1,0 +1,76 @@
+import { chown, lstat, readdir, readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { replaceFile } from "../../deploy/local/replace-file.ts";
+import { runProgram } from "../support/run-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const SOURCE = new URL("../../deploy/local/replace-file.ts", import.meta.url).href;
+const NOBODY = 65_534;
+/** Root alone can give files away, and become another user. */
+const asRoot = process.getuid?.() === 0 ? test : test.skip;
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let file: string;
+
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  file = join(folder.path, "keys.json");
+});
+afterEach(async () => {
+  await folder[Symbol.asyncDispose]();
+});
+
+const accessOf = async (path: string) => {
+  const { uid, gid, mode } = await stat(path);
+  return { uid, gid, mode: mode & 0o777 };
+};
+
+describe("A file that is replaced", () => {
+  test.each([0o600, 0o640, 0o444])("keeps its mode, %#", async (mode) => {
+    await writeFile(file, "old", { mode });
+    await replaceFile(file, "new");
+    expect([await readFile(file, "utf8"), (await accessOf(file)).mode]).toEqual(["new", mode]);
+  });
+
+  asRoot("keeps its owner and group where root replaces it, so that they can read it", async () => {
+    await writeFile(file, "old", { mode: 0o600 });
+    await chown(file, NOBODY, NOBODY);
+    await replaceFile(file, "new");
+    expect(await accessOf(file)).toEqual({ uid: NOBODY, gid: NOBODY, mode: 0o600 });
+  });
+
+  asRoot("stays as it is where a user replaces it who cannot give it its owner", async () => {
+    await writeFile(file, "old", { mode: 0o644 });
+    await chown(folder.path, NOBODY, NOBODY);
+    // It loads what it needs first: the repository may be root's alone.
+    const program = `const { replaceFile } = await import(${JSON.stringify(SOURCE)});
+      process.setegid(${NOBODY}); process.seteuid(${NOBODY});
+      await replaceFile(${JSON.stringify(file)}, "new").catch(({ message }) => console.log(message));`;
+    const { stdout } = await runProgram(process.execPath, ["--input-type=module", "--eval", program]);
+    expect(stdout).toMatch(/keys\.json belongs to user 0 and group 0, .* It was not changed\.\n$/);
+    expect([await readFile(file, "utf8"), await readdir(folder.path)]).toEqual(["old", ["keys.json"]]);
+  });
+
+  test("is its owner's alone where it is new", async () => {
+    await replaceFile(file, "new");
+    expect((await accessOf(file)).mode).toBe(0o600);
+  });
+
+  test("is the target of a link, which stays, and none where the target is gone", async () => {
+    const target = join(folder.path, "target.json");
+    await writeFile(target, "old", { mode: 0o640 });
+    await symlink("target.json", file);
+    await replaceFile(file, "new");
+    expect([await readFile(target, "utf8"), (await accessOf(target)).mode]).toEqual(["new", 0o640]);
+    await rename(target, `${target}.away`);
+    await expect(replaceFile(file, "newer")).rejects.toThrow(/keys\.json is a link to a file that is not there/);
+    expect((await lstat(file)).isSymbolicLink()).toBe(true);
+  });
+
+  test("leaves nothing of a process that died before", async () => {
+    await writeFile(`${file}.tmp`, "half");
+    await replaceFile(file, "new");
+    expect(await readdir(folder.path)).toEqual(["keys.json"]);
+  });
+});
