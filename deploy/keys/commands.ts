@@ -2,15 +2,17 @@ import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
-import type { KeysFile, SigningAlgorithm } from "protocol/contract/keys-file.ts";
+import type { KeysFile, SigningAlgorithm, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
 import type { Io } from "../local/io.ts";
-import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, type Wait, waitOf } from "./command-line.ts";
+import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";
 import { untilInForce } from "./in-force.ts";
 import { issueFor } from "./issue-command.ts";
 import { addIssuer, newIssuer, removeIssuer } from "./issuer-commands.ts";
 import { describe } from "./listing.ts";
 import { type KeyTerms, makeApiKey, makeEd25519Key, makeHmacKey } from "./make.ts";
+import type { Outcome } from "./outcome.ts";
+import { ofKey, ofNewApiKey, ofRevokedApiKey } from "./questions.ts";
 import { readRecord } from "./record.ts";
 import { revokeIssued } from "./revoke-issued.ts";
 import { editKeys, readKeys } from "./store.ts";
@@ -19,26 +21,44 @@ import { USAGE } from "./usage.ts";
 const COMMANDS = "list add add-issuer remove-issuer revoke new new-issuer new-api-key".split(" ");
 const ALGORITHMS: readonly SigningAlgorithm[] = ["ed25519", "hmac-sha256"];
 
+interface Said {
+  readonly text: string;
+  /** What is in force after it, asked of a relay. @throws {NotInForceError} */
+  readonly inForce?: () => Promise<string>;
+}
+
 /**
  * Runs one command of `npm run keys`.
- * @returns the text to print.
+ * @returns the text to print: it may hold a secret that is shown once, and so comes before a relay is asked.
  * @throws {UsageError | Error} that says what to do; the keys file is then unchanged.
  */
-export async function runKeysCommand(args: string[], { env, stdin }: Pick<Io, "env" | "stdin">): Promise<string> {
+export async function runKeysCommand(args: string[], { env, stdin }: Pick<Io, "env" | "stdin">): Promise<Said> {
   const { values, positionals } = parseCommandLine(args);
   const [command, ...rest] = positionals;
-  if (values.help === true || command === undefined) return USAGE;
+  if (values.help === true || command === undefined) return { text: USAGE };
 
   if (!COMMANDS.includes(command)) {
     throw new UsageError(`There is no command ${command}: there are ${COMMANDS.join(", ")}.`);
   }
   const keysFile = values.file ?? (env.RELAY_KEYS_FILE || (await keysFileOfNpmStart()));
-  if (command === "add") return await addRecord(keysFile, rest, waitOf(values, env), stdin);
+  if (command === "list" && rest.length === 0) return { text: describe(await readKeys(keysFile), Date.now()) };
+  const wait = waitOf(values, env);
+  const { text, change } = await changeKeys(keysFile, command, rest, values, stdin);
+  return { text, inForce: () => untilInForce(change, wait) };
+}
+
+async function changeKeys(
+  keysFile: string,
+  command: string,
+  rest: string[],
+  values: Options,
+  stdin: Readable,
+): Promise<Outcome> {
+  if (command === "add") return await addRecord(keysFile, rest, stdin);
   if (command === "add-issuer") return await addIssuer(keysFile, rest, values.agents, stdin);
   if (command === "remove-issuer") return await removeIssuer(keysFile, rest, values.key);
   if (command === "revoke" && values.agent === undefined) return await revoke(keysFile, rest);
   if (rest.length > 0) throw new UsageError(`${command} takes no further arguments.`);
-  if (command === "list") return describe(await readKeys(keysFile), Date.now());
   if (command === "revoke") return await revokeIssued(keysFile, values);
   if (command === "new-issuer") return await newIssuer(keysFile, values);
   if (command === "new" && !isListed(values)) return await issueFor(keysFile, values);
@@ -76,14 +96,15 @@ function nameFor(agent: string): string {
   return `${name}-${randomBytes(3).toString("hex")}`;
 }
 
-async function addSigningKey(file: string, terms: KeyTerms, alg: SigningAlgorithm): Promise<string> {
+async function addSigningKey(file: string, terms: KeyTerms, alg: SigningAlgorithm): Promise<Outcome> {
   const { record, secrets } = alg === "ed25519" ? newEd25519(terms) : newHmac(terms);
   await editKeys(file, (keys) => {
     refuseExistingId(keys, terms.id);
     return { ...keys, signing_keys: [...keys.signing_keys, record] };
   });
   const title = `Signing key ${terms.id} (${alg})`;
-  return describeNew(title, terms, "the agent keeps it as a file (mode 0600), for relay --key FILE", secrets);
+  const handover = "the agent keeps it as a file (mode 0600), for relay --key FILE";
+  return { text: describeNew(title, terms, handover, secrets), change: ofKey(record, "accept") };
 }
 
 function newEd25519(terms: KeyTerms) {
@@ -104,10 +125,10 @@ function keyFileOf({ id, agents }: KeyTerms, key: object): string {
 }
 
 /**
- * Adds a key that its agent made: its record comes from a file, or from standard input. Returns once it is in force. A record
- * that stands there already is waited for just the same: what was added to no avail is asked for again.
+ * Adds a key that its agent made: its record comes from a file, or from standard input. A record that stands there already is waited
+ * for just the same: what was added to no avail is asked for again.
  */
-async function addRecord(file: string, files: string[], { url, waitMs }: Wait, stdin: Readable): Promise<string> {
+async function addRecord(file: string, files: string[], stdin: Readable): Promise<Outcome> {
   const [recordFile = "-"] = files;
   if (files.length > 1) throw new UsageError("add takes one file at most.");
   const record = await readRecord(recordFile, stdin);
@@ -124,37 +145,34 @@ async function addRecord(file: string, files: string[], { url, waitMs }: Wait, s
   });
   const until = record.expires_at ?? "revoked";
   const already = isThere ? " already" : "";
-  const said = `${record.key_id} may${already} sign for ${record.agents.join(", ")}, until ${until}.`;
-  if (waitMs === 0) return `${said} A running relay accepts it within 5 seconds.\n`;
-  if (await untilInForce(record, url, waitMs)) return `${said} ${acceptedAt(url)}\n`;
-  return `${said} No relay answers at ${url} (--url names another): one that reads this file accepts it within 5 seconds, or from its start on.\n`;
+  const text = `${record.key_id} may${already} sign for ${record.agents.join(", ")}, until ${until}.\n`;
+  return { text, change: ofKey(record, "accept") };
 }
 
-/** Who answered is one gateway and one connector: nothing tells from here how many a relay has. */
-function acceptedAt(url: string): string {
-  return `The relay at ${url} accepts it: one gateway and one connector were asked, and others, where it has several, have it within 5 seconds.`;
-}
-
-async function addApiKey(file: string, terms: KeyTerms): Promise<string> {
+async function addApiKey(file: string, terms: KeyTerms): Promise<Outcome> {
   const { record, apiKey } = makeApiKey(terms);
   await editKeys(file, (keys) => {
     refuseExistingId(keys, terms.id);
     return { ...keys, api_keys: [...keys.api_keys, record] };
   });
-  return describeNew(`API key ${terms.id}`, terms, "give it to the agent", `x-api-key: ${apiKey}\n`);
+  const text = describeNew(`API key ${terms.id}`, terms, "give it to the agent", `x-api-key: ${apiKey}\n`);
+  return { text, change: ofNewApiKey(record, apiKey) };
 }
 
-async function revoke(file: string, ids: string[]): Promise<string> {
+async function revoke(file: string, ids: string[]): Promise<Outcome> {
   const id = onlyOne(ids, "revoke takes exactly one key id, or --agent");
+  let signingKey: SigningKeyRecord | undefined;
   await editKeys(file, (keys) => {
     if (!idsOf(keys).includes(id)) throw new Error(`There is no key ${id}; list shows every key.`);
+    signingKey = keys.signing_keys.find((key) => key.key_id === id);
     return {
       ...keys,
       api_keys: keys.api_keys.filter((key) => key.id !== id),
       signing_keys: keys.signing_keys.filter((key) => key.key_id !== id),
     };
   });
-  return `Revoked ${id}. A running relay refuses it within 5 seconds.\n`;
+  const change = signingKey === undefined ? ofRevokedApiKey(id) : ofKey(signingKey, "refuse");
+  return { text: `Revoked ${id}.\n`, change };
 }
 
 function refuseExistingId(keys: KeysFile, id: string, hint = "choose another --key-id"): void {

@@ -3,7 +3,9 @@ import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { type Options, oneAgentOf, UsageError } from "./command-line.ts";
 import { issue, newAgentKeys } from "./issue.ts";
 import { defaultIssuerFile, readIssuerFile } from "./issuer-file.ts";
+import type { Outcome } from "./outcome.ts";
 import { writePrivateFile } from "./private-file.ts";
+import { ofCredential } from "./questions.ts";
 import { readKeys } from "./store.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -11,7 +13,7 @@ const DEFAULT_DAYS = 30;
 const MAX_DAYS = CREDENTIAL_LIMITS.maxLifeMs / DAY_MS;
 
 /** `new`: issues a credential into a key file for the agent. The keys file is read only: nothing is listed. */
-export async function issueFor(keysFile: string, options: Options): Promise<string> {
+export async function issueFor(keysFile: string, options: Options): Promise<Outcome> {
   const agent = oneAgentOf(options);
   refuseTermsOfListedKeys(options);
   const days = daysOf(options.days);
@@ -19,10 +21,11 @@ export async function issueFor(keysFile: string, options: Options): Promise<stri
   const { keyFile, until } = issue(issuer, await readKeys(keysFile), { agent, days }, newAgentKeys(), Date.now());
   const file = options.out ?? join(dirname(keysFile), `${agent.slice("agent://".length)}.json`);
   await writePrivateFile(file, keyFile);
-  return `${issuer.issuer} issued a credential for ${agent}, until ${new Date(until).toISOString()}.
+  const text = `${issuer.issuer} issued a credential for ${agent}, until ${new Date(until).toISOString()}.
 Key, credential and the issuer's public record are in ${file}.
-Give it to the agent and keep no copy. The relay accepts it at once; nothing was listed.
+Give it to the agent and keep no copy. Nothing was listed.
 `;
+  return { text, change: ofCredential(agent, keyFile.key_id, keyFile.credential) };
 }
 
 /** They would be without effect, and who set them would believe otherwise. */

@@ -38,6 +38,17 @@ export interface CredentialTerms {
   readonly days: number;
 }
 
+/** What a credential says. Source: docs/protocol.md#credentials. */
+export interface Claims {
+  readonly iss: string;
+  readonly sub: string;
+  readonly cnf: { readonly jwk: OkpKey["publicJwk"] };
+  readonly enc?: { readonly jwk: OkpKey["publicJwk"] };
+  /** In seconds. */
+  readonly iat: number;
+  readonly exp: number;
+}
+
 const DAY_SECONDS = 86_400;
 
 export function newAgentKeys(): AgentKeys {
@@ -85,11 +96,15 @@ function revocationsOf({ revoked }: IssuerRecord, agent: string): number[] {
   return entries.map(({ issued_before }) => Date.parse(issued_before));
 }
 
-/** A JWT in compact form. Source: RFC 7515, section 3.1. */
-function signed({ private_key, public_key }: IssuerFile, claims: object): string {
+/** A JWT in compact form, but for its signature. Source: RFC 7515, section 3.1. @param publicKey of the issuer. */
+export function unsignedToken(publicKey: string, claims: Claims): string {
   const [alg] = CREDENTIAL_HEADER.algorithms;
-  const header = { alg, typ: CREDENTIAL_HEADER.typ, kid: thumbprintOf(public_key, "Ed25519") };
-  const text = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
+  const header = { alg, typ: CREDENTIAL_HEADER.typ, kid: thumbprintOf(publicKey, "Ed25519") };
+  return [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
+}
+
+function signed({ private_key, public_key }: IssuerFile, claims: Claims): string {
+  const text = unsignedToken(public_key, claims);
   const privateKey = privateKeyOfSeed(Buffer.from(private_key, "base64url"));
   return `${text}.${signEd25519(privateKey, Buffer.from(text)).toString("base64url")}`;
 }

@@ -6,12 +6,14 @@ import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
 import { expiryOf, type Options, onlyOne, UsageError } from "./command-line.ts";
 import { defaultIssuerFile, makeIssuerFile } from "./issuer-file.ts";
 import { issuerNamed, withIssuer, withKeys, withoutIssuer, withoutKey } from "./issuer-records.ts";
+import type { Outcome } from "./outcome.ts";
 import { writePrivateFile } from "./private-file.ts";
+import { ofIssuerKeys } from "./questions.ts";
 import { readIssuerRecord } from "./record.ts";
 import { editKeys } from "./store.ts";
 
 /** `new-issuer`: an issuer, or one more key of a known one. */
-export async function newIssuer(keysFile: string, options: Options): Promise<string> {
+export async function newIssuer(keysFile: string, options: Options): Promise<Outcome> {
   const { issuer = "", agents } = options;
   if (!ISSUER_PATTERN.test(issuer)) throw new UsageError("--issuer is required: a name, such as --issuer acme.");
   const expiresAt = expiryOf(options);
@@ -21,16 +23,18 @@ export async function newIssuer(keysFile: string, options: Options): Promise<str
   const out = options.out ?? defaultIssuerFile(keysFile);
 
   await writePrivateFile(out, privateFile);
+  let keys: KeysFile;
   try {
-    await editKeys(keysFile, (keys) => admitted(keys, issuer, [record], agents));
+    keys = await editKeys(keysFile, (keys) => admitted(keys, issuer, [record], agents));
   } catch (error) {
     await rm(out);
     throw error;
   }
-  return `Issuer ${issuer} has the key ${thumbprintOf(publicKey, "Ed25519")}, until ${expiresAt ?? "removed"}.
+  const text = `Issuer ${issuer} has the key ${thumbprintOf(publicKey, "Ed25519")}, until ${expiresAt ?? "removed"}.
 Its private half is in ${out}. Who has it can speak for every agent of the issuer: keep it yourself, on no server.
-A running relay accepts what it issues within 5 seconds. Issue: npm run keys -- new --agent agent://<name>
+Issue: npm run keys -- new --agent agent://<name>
 `;
+  return { text, change: ofIssuerKeys(keys, issuer, [publicKey], "accept") };
 }
 
 /** `add-issuer`: admits an organisation, or takes in the new keys of a known one. */
@@ -39,34 +43,49 @@ export async function addIssuer(
   files: string[],
   agents: string[] | undefined,
   stdin: Readable,
-): Promise<string> {
+): Promise<Outcome> {
   const [file = "-"] = files;
   if (files.length > 1) throw new UsageError("add-issuer takes one file at most.");
   const { issuer, keys: added, agents: wanted } = await readIssuerRecord(file, stdin);
-  let [speaksFor, revocations]: [string[], number] = [[], 0];
-  await editKeys(keysFile, (keys) => {
+  let former: string[] = [];
+  const keys = await editKeys(keysFile, (keys) => {
     const isKnown = keys.issuers.some((record) => record.issuer === issuer);
-    const changed = admitted(keys, issuer, added, isKnown ? agents : (agents ?? claimed(wanted)));
-    const { agents: all, revoked } = issuerNamed(changed.issuers, issuer);
-    [speaksFor, revocations] = [all, revoked.length];
-    return changed;
+    former = isKnown ? publicKeysOf(issuerNamed(keys.issuers, issuer)) : [];
+    return admitted(keys, issuer, added, isKnown ? agents : (agents ?? claimed(wanted)));
   });
-  const still = revocations === 0 ? "" : `What it revoked stays revoked (${revocations}; list shows them).\n`;
-  return `${issuer} may issue credentials for ${speaksFor.join(", ")}. A running relay accepts them within 5 seconds.\n${still}`;
+  const record = issuerNamed(keys.issuers, issuer);
+  const { revoked } = record;
+  const still = revoked.length === 0 ? "" : `What it revoked stays revoked (${revoked.length}; list shows them).\n`;
+  const newKeys = publicKeysOf(record).filter((key) => !former.includes(key));
+  return {
+    text: `${issuer} may issue credentials for ${record.agents.join(", ")}.\n${still}`,
+    change: ofIssuerKeys(keys, issuer, newKeys, "accept"),
+  };
 }
 
 /** `remove-issuer`: all of it, or one of its keys. */
-export async function removeIssuer(keysFile: string, names: string[], key: string | undefined): Promise<string> {
+export async function removeIssuer(keysFile: string, names: string[], key: string | undefined): Promise<Outcome> {
   const name = onlyOne(names, "remove-issuer takes exactly one name");
+  let before = {} as KeysFile;
   await editKeys(keysFile, (keys) => {
+    before = keys;
     if (key !== undefined) return { ...keys, issuers: withoutKey(keys.issuers, name, key) };
     issuerNamed(keys.issuers, name);
     return withoutIssuer(keys, name, Date.now());
   });
   const what = key === undefined ? `issuer ${name}` : `the key ${key} of issuer ${name}`;
-  return `Removed ${what}. A running relay releases the agents that it vouched for within 5 seconds.
+  const had = publicKeysOf(issuerNamed(before.issuers, name));
+  const lost = key === undefined ? had : had.filter((one) => thumbprintOf(one, "Ed25519") === key);
+  return {
+    text: `Removed ${what}. A relay releases the agents that it vouched for as soon as it has the change.
 The keys file keeps what it revoked: should it be admitted again, that stays revoked.
-`;
+`,
+    change: ofIssuerKeys(before, name, lost, "refuse"),
+  };
+}
+
+function publicKeysOf({ keys }: IssuerRecord): string[] {
+  return keys.map(({ public_key }) => public_key);
 }
 
 /** What an issuer may speak for is the operator's decision: it is set once, and no further key changes it. */

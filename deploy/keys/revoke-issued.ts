@@ -6,25 +6,27 @@ import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { AgentHolders } from "protocol/credentials/agent-holders.ts";
 import { type Options, UsageError } from "./command-line.ts";
 import { issuerNamed, withRevocation } from "./issuer-records.ts";
+import type { Outcome } from "./outcome.ts";
+import { ofRevocation } from "./questions.ts";
 import { editKeys } from "./store.ts";
 
 /** `revoke --agent`: the credentials that an issuer signed for an agent, or for any, before a time. */
-export async function revokeIssued(keysFile: string, options: Options): Promise<string> {
+export async function revokeIssued(keysFile: string, options: Options): Promise<Outcome> {
   const agent = agentOf(options);
   const now = Date.now();
   const beforeMs = timeOf(options["issued-before"], now);
   const before = new Date(beforeMs).toISOString();
   let issuer = "";
-  await editKeys(keysFile, (keys) => {
+  const keys = await editKeys(keysFile, (keys) => {
     issuer = issuerOf(keys, agent, options.issuer);
     return { ...keys, issuers: withRevocation(keys.issuers, issuer, { agent, issued_before: before }, now) };
   });
   // From then on a relay takes a credential that is dated as the revocation asks; it is less than a second.
   await wait(Math.max(0, beforeMs - CREDENTIAL_LIMITS.maxAheadMs - Date.now()));
   const whose = agent === ANY_AGENT ? `all agents of ${issuer}` : `${agent} of ${issuer}`;
-  return `Revoked credentials for ${whose}, as far as they were issued before ${before}.
-A running relay refuses them within 5 seconds.
+  const text = `Revoked credentials for ${whose}, as far as they were issued before ${before}.
 ${beforeMs > now ? NEXT : ""}`;
+  return { text, change: ofRevocation(keys, issuer, agent, beforeMs) };
 }
 
 function agentOf({ agent = [] }: Options): string {

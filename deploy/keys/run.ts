@@ -6,7 +6,9 @@ import { NotInForceError } from "./in-force.ts";
 /** Runs one command line of `npm run keys`. Never rejects. @returns the exit code. */
 export async function run(args: string[], io: Io): Promise<number> {
   try {
-    io.stdout.write(await runKeysCommand(args, io));
+    const { text, inForce } = await runKeysCommand(args, io);
+    io.stdout.write(text);
+    if (inForce !== undefined) io.stdout.write(await inForce());
     return 0;
   } catch (error) {
     const isUsageError = error instanceof UsageError;

@@ -16,7 +16,7 @@ Keys that the keys file lists
   npm run keys -- new-api-key --agent agent://alice    makes an API key for the gateway's x-api-key header
   npm run keys -- add [record.json]                    adds a key that its agent made: the record that relay keygen printed,
                                                        from a file or standard input; its private key stays with the agent.
-                                                       Returns once the relay at --url has it. Added before: fine
+                                                       Added before: fine
   npm run keys -- revoke <id>                          removes a key
 
   npm run keys -- list                                 lists keys, issuers and revocations, without secrets
@@ -41,16 +41,16 @@ Options of new-issuer, add-issuer and remove-issuer
   --out <path>       new-issuer: file for the private key, never overwritten; by default issuer.json beside the keys file
   --key <id>         remove-issuer: the key to remove, as list shows it
 
-Options of add
-  --wait <seconds>   how long to wait until the relay that runs has the key; by default 10, 0 = not at all
-  --url <url>        that relay, of which one gateway and one connector are asked; by default RELAY_URL, or else
-                     http://127.0.0.1:8080
-
 Options of revoke
   --agent <id>            agent whose credentials are revoked, or '*' for all of the issuer's
   --issued-before <t>     now, or a time that is past; newer credentials hold. now reaches 60 seconds ahead, as the clocks of
                           issuers may be: new can issue at once, others a minute later
   --issuer <name>         issuer of the credentials; by default whoever speaks for the agent
+
+All commands but list
+  --wait <seconds>   how long to wait until it is in force at the relay that runs; by default 10, 0 = not at all
+  --url <url>        that relay, of which one gateway and one connector are asked; by default RELAY_URL, or else
+                     http://127.0.0.1:8080
 
 All commands
   --file <path>      keys file; by default RELAY_KEYS_FILE, or else the development keys of npm start
@@ -61,5 +61,5 @@ agents are written to files that only you may read, and never shown. A running r
 restart. To rotate a listed key: make a new one, switch the agent to it, revoke the old one. To renew a credential, for the keys
 that its agent has: relay issue, then relay credential (docs/operations.md). new makes new ones, which open nothing sealed before.
 
-Exit codes: 0 done, 1 refused (the file is unchanged), 2 invalid command line, 3 added, but the relay did not have it in time.
+Exit codes: 0 done, 1 refused (the file is unchanged), 2 invalid command line, 3 done, but not in force at the relay in time.
 `;

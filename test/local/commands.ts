@@ -19,9 +19,12 @@ async function ended(
   return { code, stdout: await text(stdout), stderr: await text(stderr) };
 }
 
+/** Where no relay answers: fetch and websockets connect to no such port. */
+const NOWHERE = "http://127.0.0.1:9";
+
 /** `npm run keys`, on a keys file. */
 export const keysCommand = (keysFile: string, args: readonly string[], stdin?: string) =>
-  ended(runKeys, args, { RELAY_KEYS_FILE: keysFile }, stdin);
+  ended(runKeys, args, { RELAY_KEYS_FILE: keysFile, RELAY_URL: NOWHERE }, stdin);
 
 /** `npm run admin`. */
 export const adminCommand = (args: readonly string[], env: Io["env"]) => ended(runAdmin, args, env);

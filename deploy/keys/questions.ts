@@ -1,0 +1,194 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, CREDENTIAL_PROBLEMS } from "protocol/contract/credential.ts";
+import type { ApiKeyRecord, IssuerRecord, KeysFile, SigningKeyRecord } from "protocol/contract/keys-file.ts";
+import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
+import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { AgentHolders } from "protocol/credentials/agent-holders.ts";
+import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
+import { isValidAt, validityOf } from "protocol/signing/validity.ts";
+import type { Wait } from "./command-line.ts";
+import type { Change } from "./in-force.ts";
+import { type Claims, unsignedToken } from "./issue.ts";
+import { issuerNamed } from "./issuer-records.ts";
+import { newOkpKey } from "./okp-key.ts";
+
+/**
+ * What a relay is asked to see whether a change is in force. It judges a key, or a credential, before it looks at a signature: a register
+ * without a valid one tells how it stands, and registers nobody. Source: docs/protocol.md#envelopes.
+ */
+
+const ANSWER_WITHIN_MS = 2000;
+/** A relay that can read its keys file has what it says. */
+const IN_FORCE_WITHIN_MS = 5000;
+const BOTH = "one gateway and one connector were asked, and others, where it has several, do so within 5 seconds.";
+
+/** Of a signing key that was added, or removed. */
+export function ofKey(record: SigningKeyRecord, verb: Change["verb"]): Change {
+  const register = { from: oneOf(record.agents), alg: record.alg, key_id: record.key_id, payload: {} };
+  return { verb, what: record.key_id, ask: isHeld(record) ? ofRegister(register, verb) : undefined, asked: BOTH };
+}
+
+/** Of an API key that was made: its text has to be known. */
+export function ofNewApiKey(record: ApiKeyRecord, apiKey: string): Change {
+  const ask = async ({ url }: Wait) => {
+    const init = { ...POST, headers: { ...POST.headers, "x-api-key": apiKey }, body: "{}" };
+    const { status } = (await answerOf(`${url}${SURFACES.sendMessage.path}`, init)) ?? {};
+    return [status === undefined ? undefined : status !== 401];
+  };
+  const asked = "one gateway was asked, and others, where it has several, do so within 5 seconds.";
+  return { verb: "accept", what: record.id, ask: isHeld(record) ? ask : undefined, asked };
+}
+
+/** Of an API key that was revoked. Nobody has its text: all that shows is whether the gateway can read its keys file. */
+export function ofRevokedApiKey(id: string): Change {
+  const ask = async ({ url, waitMs }: Wait) => {
+    if ((await answerOf(`${url}${SURFACES.ready.path}`)) === undefined) return [undefined];
+    await delay(Math.min(waitMs, IN_FORCE_WITHIN_MS));
+    const { body } = (await answerOf(`${url}${SURFACES.ready.path}`)) ?? {};
+    return [body === undefined ? undefined : body.degraded?.includes("keys_file") !== true];
+  };
+  const asked =
+    "it can read its keys file, as /ready of a gateway says. Whether that is this file, only a request with the key tells: 401.";
+  return { verb: "refuse", what: id, ask, asked };
+}
+
+/** Of a credential that was issued. */
+export function ofCredential(agent: string, keyId: string, credential: string): Change {
+  const register = { from: agent, alg: "ed25519", key_id: keyId, payload: { credential } } as const;
+  return { verb: "accept", what: "it", ask: ofRegister(register, "accept"), asked: BOTH };
+}
+
+/** Of keys that an issuer got, or lost. @param keys a file that has the issuer with them. */
+export function ofIssuerKeys(
+  keys: KeysFile,
+  name: string,
+  publicKeys: readonly string[],
+  verb: Change["verb"],
+): Change {
+  const record = issuerNamed(keys.issuers, name);
+  const agent = agentOf(keys, record);
+  const key = record.keys.find((one) => publicKeys.includes(one.public_key) && isHeld(one));
+  const what = `credentials of ${name}`;
+  if (agent === undefined || key === undefined) return { verb, what };
+  const iat = Math.max(Date.now(), ...record.revoked.map(({ issued_before }) => Date.parse(issued_before)));
+  const ask = ofClaims(name, key.public_key, agent, Math.ceil(iat / 1000), verb);
+  return { verb, what: `${what} under the key ${thumbprintOf(key.public_key, "Ed25519")}`, ask, asked: BOTH };
+}
+
+/** Of a revocation. @param before Unix ms. */
+export function ofRevocation(keys: KeysFile, name: string, revoked: string, before: number): Change {
+  const record = issuerNamed(keys.issuers, name);
+  const agent = revoked === ANY_AGENT ? agentOf(keys, record) : revoked;
+  const key = record.keys.find(isHeld);
+  const iat = Math.ceil(before / 1000) - 1;
+  const isAskable = agent !== undefined && key !== undefined && iat * 1000 + CREDENTIAL_LIMITS.maxLifeMs > Date.now();
+  const ask = isAskable ? ofClaims(name, key.public_key, agent, iat, "refuse") : undefined;
+  return { verb: "refuse", what: "them", ask, asked: BOTH };
+}
+
+/** A credential with these claims, which its issuer has not signed. */
+function ofClaims(iss: string, publicKey: string, sub: string, iat: number, verb: Change["verb"]): Change["ask"] {
+  const { publicJwk } = newOkpKey("Ed25519");
+  const claims: Claims = { iss, sub, cnf: { jwk: publicJwk }, iat, exp: iat + CREDENTIAL_LIMITS.maxLifeMs / 1000 };
+  const credential = `${unsignedToken(publicKey, claims)}.${NO_SIGNATURE.ed25519}`;
+  const key_id = `${CREDENTIAL_KEY_PREFIX}${thumbprintOf(publicJwk.x, "Ed25519")}`;
+  return ofRegister({ from: sub, alg: "ed25519", key_id, payload: { credential } }, verb);
+}
+
+/** An agent for which the issuer speaks; undefined where others speak for all that it could. */
+function agentOf({ signing_keys, issuers }: KeysFile, { issuer, agents }: IssuerRecord): string | undefined {
+  const holders = new AgentHolders(signing_keys, issuers);
+  const candidates = agents.map((pattern) =>
+    pattern === ANY_AGENT ? `agent://asked-${crypto.randomUUID()}` : oneOf([pattern]),
+  );
+  return candidates.find((agent) => holders.isOfIssuer(agent, issuer));
+}
+
+/** One that is not valid yet, or any more, is refused either way. */
+function isHeld(record: Parameters<typeof validityOf>[0]): boolean {
+  return isValidAt(validityOf(record), Date.now());
+}
+
+function oneOf([pattern]: readonly string[]): string {
+  return (pattern as string).replace(/\*$/, "1");
+}
+
+interface Register {
+  readonly from: string;
+  readonly alg: SigningKeyRecord["alg"];
+  readonly key_id: string;
+  readonly payload: object;
+}
+
+function ofRegister(register: Register, verb: Change["verb"]): Change["ask"] {
+  return async ({ url }) => {
+    const answers = await Promise.all([gatewayAnswer(register, url), connectorAnswer(register, url)]);
+    return answers.map((answer) => answer && isTaken(answer) === (verb === "accept"));
+  };
+}
+
+interface Answer {
+  readonly code?: string;
+  /** Of a problem document; that of a frame is its message. */
+  readonly detail?: string;
+  readonly message?: string;
+  readonly degraded?: readonly string[];
+}
+
+/** Whether the signature alone is wrong; undefined for an answer that does not say. Source: docs/protocol.md#errors. */
+function isTaken({ code, message, detail = message }: Answer): boolean | undefined {
+  if (code === "bad_signature") return true;
+  if (code === "unknown_key") return false;
+  if (code !== "invalid_credential") return undefined;
+  return !CREDENTIAL_PROBLEMS.some((problem) => detail?.startsWith(`${problem}:`));
+}
+
+const POST = { method: "POST", headers: { "content-type": "application/json" } };
+
+async function gatewayAnswer(register: Register, url: string): Promise<Answer | undefined> {
+  return (await answerOf(`${url}${SURFACES.selfTest.path}`, { ...POST, body: textOf(register) }))?.body;
+}
+
+/** Undefined when none answers. */
+async function answerOf(url: string, init?: RequestInit): Promise<{ status: number; body: Answer } | undefined> {
+  try {
+    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+    return { status: response.status, body: (await response.json()) as Answer };
+  } catch {
+    return undefined;
+  }
+}
+
+async function connectorAnswer(register: Register, url: string): Promise<Answer | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
+  const socket = new WebSocket(`${url.replace(/^http/, "ws")}${WEBSOCKET_PATH}`);
+  const timer = setTimeout(() => resolve(undefined), ANSWER_WITHIN_MS);
+  socket.addEventListener("message", ({ data }) => {
+    const frame = JSON.parse(String(data)) as Answer & { readonly frame: string };
+    if (frame.frame === "hello") socket.send(textOf(register));
+    if (frame.frame === "error") resolve(frame);
+  });
+  socket.addEventListener("error", () => resolve(undefined));
+  socket.addEventListener("close", () => resolve(undefined));
+  return await promise.finally(() => {
+    clearTimeout(timer);
+    socket.close();
+  });
+}
+
+/** base64url of zeros: no key has such a signature. */
+const NO_SIGNATURE = { ed25519: "A".repeat(86), "hmac-sha256": "A".repeat(43) };
+
+/** A register, complete but for its signature. */
+function textOf({ from, alg, key_id, payload }: Register): string {
+  const sig = NO_SIGNATURE[alg];
+  return JSON.stringify({
+    id: crypto.randomUUID(),
+    type: "agent.register",
+    from,
+    payload,
+    ts: Date.now(),
+    key_id,
+    sig,
+  });
+}
