@@ -1,13 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { browserProgram } from "../../deploy/local/browser-program.mjs";
 import { dockerEngine } from "../../deploy/local/docker-engine.mjs";
 import { kubectlProgram } from "../../deploy/local/kubectl-program.mjs";
-import { withLock } from "../../deploy/local/lock-file.mjs";
 import { isInstalled } from "../../deploy/local/packages.mjs";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { majorVersion, redisProgram } from "../../deploy/local/redis-program.mjs";
@@ -135,47 +131,6 @@ test("kubectl is the one on the PATH, and it is said when there is none", async 
   expect(kubectlProgram(folder.path)).toBe(join(folder.path, "kubectl"));
 });
 
-describe("the lock file", () => {
-  test("lets one in at a time, and is gone afterwards", async () => {
-    await using folder = await temporaryFolder();
-    const lock = join(folder.path, "lock");
-    const events: string[] = [];
-    const visit = (name: string) =>
-      withLock(lock, 5000, async () => {
-        events.push(`${name} in`);
-        await new Promise(setImmediate);
-        events.push(`${name} out`);
-      });
-    await Promise.all([visit("a"), visit("b")]);
-    expect(events).toEqual(["a in", "a out", "b in", "b out"]);
-    expect(existsSync(lock)).toBe(false);
-  });
-
-  test("is let go when the work fails", async () => {
-    await using folder = await temporaryFolder();
-    const lock = join(folder.path, "lock");
-    await expect(withLock(lock, 0, () => Promise.reject(new Error("no luck")))).rejects.toThrow("no luck");
-    expect(existsSync(lock)).toBe(false);
-  });
-
-  test("is taken over from a process that died", async () => {
-    await using folder = await temporaryFolder();
-    const lock = join(folder.path, "lock");
-    await writeFile(lock, String(await pidOfTheDead()));
-    const holders = await Promise.all([1, 2, 3].map(() => withLock(lock, 5000, () => readFile(lock, "utf8"))));
-    expect(holders).toEqual([1, 2, 3].map(() => String(process.pid)));
-    expect(existsSync(`${lock}.break`)).toBe(false);
-  });
-
-  test("gives up with the lock's name when a living process keeps it", async () => {
-    await using folder = await temporaryFolder();
-    const lock = join(folder.path, "lock");
-    await writeFile(lock, String(process.pid));
-    await expect(withLock(lock, 0, () => "in")).rejects.toThrow(lock);
-    expect(await readFile(lock, "utf8")).toBe(String(process.pid));
-  });
-});
-
 async function server(folder: string, name: string, banner: string): Promise<string> {
   return await program(folder, name, `echo "${banner}"`);
 }
@@ -185,10 +140,4 @@ async function program(folder: string, name: string, script: string): Promise<st
   const file = join(folder, name);
   await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   return file;
-}
-
-async function pidOfTheDead(): Promise<number | undefined> {
-  const child = spawn("true");
-  await once(child, "exit");
-  return child.pid;
 }
