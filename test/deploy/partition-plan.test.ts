@@ -1,7 +1,7 @@
-import { execFile } from "node:child_process";
 import { describe, expect, test } from "@jest/globals";
 import { movesOf, primariesOf } from "../../deploy/redis/partition-plan.ts";
 import { COMPILE_CACHE } from "../support/compile-cache.ts";
+import { type Ended, runProgram } from "../support/run-program.ts";
 
 describe("a plan of partitions", () => {
   test.each([1, 3, 5, 7, 24])("over %i primaries covers every slot once, as redis-cli divides them", (count) => {
@@ -62,15 +62,7 @@ describe("npm run partitions", () => {
   });
 });
 
-function run(args: string[], env: Record<string, string> = {}) {
-  return new Promise<{ code: number; stdout: string }>((resolve) => {
-    execFile(
-      process.execPath,
-      ["deploy/redis/partitions.ts", ...args],
-      { env: { ...COMPILE_CACHE, ...env } },
-      (error, stdout) => {
-        resolve({ code: Number(error?.code ?? 0), stdout });
-      },
-    );
-  });
+function run(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
+  const program = ["deploy/redis/partitions.ts", ...args];
+  return runProgram(process.execPath, program, { env: { ...COMPILE_CACHE, ...env } });
 }

@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,6 +6,7 @@ import { Redis } from "ioredis";
 import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
 import { GuardedRedis } from "../support/guarded-redis.ts";
 import { watchLeaks } from "../support/leaks.ts";
+import { type Ended, runProgram } from "../support/run-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const START = fileURLToPath(new URL("../../deploy/redis/start.sh", import.meta.url));
@@ -112,12 +112,8 @@ describe("start.sh", () => {
   });
 });
 
-function start(env: Record<string, string>): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile("/bin/sh", [START], { env: { PATH: process.env.PATH, ...env } }, (error, stdout, stderr) => {
-      resolve({ code: Number(error?.code ?? 0), stdout, stderr });
-    });
-  });
+function start(env: Record<string, string>): Promise<Ended> {
+  return runProgram("/bin/sh", [START], { env: { PATH: process.env.PATH, ...env } });
 }
 
 /** A PATH of programs that write down their arguments, and then do their work; Redis does none. */

@@ -1,22 +1,21 @@
-import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { newOkpKey } from "../../deploy/keys/okp-key.ts";
 import { COMPILE_CACHE } from "../support/compile-cache.ts";
+import { type Ended, runProgram } from "../support/run-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TestRedis } from "../support/test-redis.ts";
 import { ROOT } from "./terminal.ts";
 
 /** Runs a command as the process that it is for the operator. */
-function inProcess(program: string, args: readonly string[], env: Record<string, string>, stdin = "") {
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    const options = { cwd: ROOT, env: { ...COMPILE_CACHE, ...env } };
-    const child = execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
-      resolve({ code: Number(error?.code ?? 0), stdout, stderr });
-    });
-    child.stdin?.on("error", () => undefined).end(stdin);
-  });
+function inProcess(
+  program: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  stdin?: string,
+): Promise<Ended> {
+  return runProgram(process.execPath, [program, ...args], { cwd: ROOT, env: { ...COMPILE_CACHE, ...env } }, stdin);
 }
 
 test("npm run keys takes records from standard input, and loses none when two processes add at once", async () => {
@@ -24,7 +23,7 @@ test("npm run keys takes records from standard input, and loses none when two pr
   const file = join(folder.path, "keys.json");
   const add = (key_id: string) => {
     const record = { key_id, alg: "ed25519", public_key: newOkpKey("Ed25519").publicJwk.x, agents: ["agent://bob"] };
-    return inProcess("deploy/keys.ts", ["add", "--wait", "0"], { RELAY_KEYS_FILE: file }, JSON.stringify(record));
+    return inProcess("deploy/keys/run.ts", ["add", "--wait", "0"], { RELAY_KEYS_FILE: file }, JSON.stringify(record));
   };
   const [one, other] = await Promise.all([add("bob-1"), add("bob-2")]);
   expect([one, other]).toMatchObject([
@@ -37,7 +36,7 @@ test("npm run keys takes records from standard input, and loses none when two pr
 });
 
 test("npm run admin ends with 2 and a hint when its command line is invalid", async () => {
-  expect(await inProcess("deploy/admin.ts", ["counts"], {})).toEqual({
+  expect(await inProcess("deploy/admin/run.ts", ["counts"], {})).toEqual({
     ...{ code: 2, stdout: "" },
     stderr: expect.stringMatching(/^--key-file is required.*\nSee npm run admin -- --help\.\n$/),
   });

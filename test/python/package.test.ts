@@ -1,7 +1,7 @@
-import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "@jest/globals";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
+import { type Ended, runProgram } from "../support/run-program.ts";
 
 const FOLDER = fileURLToPath(new URL("../../connector-python", import.meta.url));
 const STRICT = ["-X", "dev", "-W", "error::ResourceWarning", "-W", "error::DeprecationWarning:agent_relay_connector"];
@@ -14,28 +14,24 @@ for path in pathlib.Path("src").rglob("*.py"):
         if isinstance(node, ast.ImportFrom) and node.level == 0: names.add(node.module.split(".")[0])
 print(*sorted(names - sys.stdlib_module_names))`;
 
-/** Runs Python in the package's folder; resolves with both streams. */
-function run(...args: readonly string[]): Promise<{ status: number; printed: string }> {
+/** Runs Python in the package's folder. */
+function run(...args: readonly string[]): Promise<Ended> {
   const env = { ...process.env, PYTHONPATH: "src", PYTHONDONTWRITEBYTECODE: "1" };
-  return new Promise((resolve) => {
-    execFile(pythonProgram(), args, { cwd: FOLDER, env, timeout: 110_000 }, (error, stdout, stderr) =>
-      resolve({ status: Number(error?.code ?? 0), printed: stdout + stderr }),
-    );
-  });
+  return runProgram(pythonProgram(), args, { cwd: FOLDER, env });
 }
 
 describe("The Python package", () => {
   test("passes its own tests, which leave nothing open", async () => {
-    const { status, printed } = await run(...STRICT, "-m", "unittest", "discover", "-s", "tests", "-t", ".");
-    expect({ status, printed }).toMatchObject({ status: 0, printed: expect.stringMatching(/^Ran [1-9]\d* tests/m) });
+    const ended = await run(...STRICT, "-m", "unittest", "discover", "-s", "tests", "-t", ".");
+    expect(ended).toMatchObject({ code: 0, stderr: expect.stringMatching(/^Ran [1-9]\d* tests/m) });
   }, 120_000);
 
   test("has types that hold, strictly", async () => {
-    const { status, printed } = await run("-m", "mypy", "--strict");
-    expect({ status, printed }).toMatchObject({ status: 0, printed: expect.stringMatching(/no issues found/) });
+    const ended = await run("-m", "mypy", "--strict");
+    expect(ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/no issues found/) });
   }, 120_000);
 
   test("depends on websockets and cryptography alone", async () => {
-    expect((await run("-c", IMPORTED)).printed).toBe("cryptography websockets\n");
+    expect(await run("-c", IMPORTED)).toEqual({ code: 0, stdout: "cryptography websockets\n", stderr: "" });
   });
 });
