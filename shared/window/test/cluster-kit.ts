@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
@@ -45,6 +46,13 @@ class ClusterBench<Cluster extends TestCluster> {
     return links;
   }
 
+  /** A counter that is raised until the test ends at the latest. */
+  counting(links: ClusterLinks, key: string): Counting {
+    const counting = new Counting(links, key);
+    this.later(() => counting.end());
+    return counting;
+  }
+
   /** A key of a slot that the node has, another one each time. */
   async keyAt(node: ClusterNode): Promise<string> {
     for (;;) {
@@ -87,6 +95,11 @@ export async function timed(call: Promise<unknown>): Promise<Outcome> {
     if ((err as { code?: string }).code !== "unavailable") throw err;
     return { refused: isUndone(err) ? "undone" : "unknown", ms: performance.now() - sentAt };
   }
+}
+
+/** What comes of a call that waits for nothing: "late" of one that waits for a timer or for Redis. */
+export async function atOnce(call: Promise<unknown>): Promise<Outcome | "late"> {
+  return await Promise.race([timed(call), turn("late" as const)]);
 }
 
 /** Raises a counter again and again, one call at a time, and notes what came of each. */

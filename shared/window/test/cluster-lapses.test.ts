@@ -78,7 +78,7 @@ test("A promotion that nobody asked for is recorded once, of the partitions that
   const killedAt = Date.now();
   bench.log.length = 0;
   await cluster.kill(primary);
-  await cluster.takeOver(replica);
+  await cluster.untilPrimary(replica);
   await until("it is recorded", async () => (await placesOf(pods[0]).catch(() => [])).length > 0);
   await until("both have the new primary", () => pods.every(({ link }) => link.links.every(({ up }) => up)));
   expect(await placesOf(pods[0])).toEqual(places.toSorted());

@@ -5,7 +5,7 @@ const LINKS = "shared/window/test/cluster-links.test.ts";
 const FAILURES = "shared/window/test/cluster-failures.test.ts";
 const MOVES = "shared/window/test/cluster-moves.test.ts";
 const RESET = "shared/window/test/cluster-reset.test.ts";
-const METRICS = "shared/window/test/cluster-metrics.test.ts";
+const FIGURES = "shared/window/test/cluster-figures.test.ts";
 const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
 const SLOT_MAP = "shared/window/test/slot-map.test.ts";
 const CHANNEL = "shared/window/test/cluster-channel.test.ts";
@@ -158,7 +158,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/counters.ts",
     find: "if (this.#unwritten !== undefined) await this.#write(this.#unwritten);",
     replace: "this.#unwritten = undefined;",
-    tests: [METRICS],
+    tests: [FIGURES],
   },
   {
     name: "counts that are held for too long are lost, and that is counted",
@@ -207,14 +207,14 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/metrics/service-metrics.ts",
     find: "this.reset();\n        for (const [values, value]",
     replace: "for (const [values, value]",
-    tests: ["shared/runtime/test/metrics/service-metrics.test.ts", METRICS],
+    tests: ["shared/runtime/test/metrics/service-metrics.test.ts", FIGURES],
   },
   {
     name: "a cluster of which no node is known is down",
     file: "shared/window/src/observe.ts",
     find: "redis.links.length === 0 ? [redis] : redis.links",
     replace: "redis.links",
-    tests: [METRICS],
+    tests: [FIGURES],
   },
   {
     name: "who waits for what was published waits while its partition is being left",
@@ -277,7 +277,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/observe.ts",
     find: '.some(hasSlot)) promotions.add("");',
     replace: ".some(hasSlot)) return;",
-    tests: [METRICS],
+    tests: [FIGURES],
   },
   {
     name: "a clock that is more than a second from the other is told",
