@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
+import { fakeTimers } from "../../../test/support/fake-timers.ts";
 import { everythingIn } from "../../../test/support/redis-dump.ts";
 import { emptyAgain, fillTo, unlimited } from "../../../test/support/redis-memory.ts";
 import { until } from "../../../test/support/until.ts";
@@ -17,14 +18,7 @@ let pod: Pod;
 let log: { readonly level: string; readonly msg: string }[];
 
 /** Links look at their Redis when the test says so. */
-beforeEach(() => {
-  jest.useFakeTimers({
-    doNotFake: [
-      ...(["nextTick", "setImmediate", "clearImmediate", "queueMicrotask", "Date", "performance", "hrtime"] as const),
-      ...(["setTimeout", "clearTimeout"] as const),
-    ],
-  });
-});
+beforeEach(() => fakeTimers("setTimeout", "clearTimeout"));
 beforeEach(async () => {
   await bench.open();
   log = [];

@@ -3,6 +3,7 @@ import type http from "node:http";
 import net from "node:net";
 import type { Duplex } from "node:stream";
 import { afterEach, jest } from "@jest/globals";
+import { fakeTimers } from "../../../../test/support/fake-timers.ts";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
 import { createLogger, type Logger } from "../../src/logging.ts";
 
@@ -46,7 +47,7 @@ export async function closed(socket: Duplex): Promise<void> {
 
 /** The server's own deadlines pass when the test says so. Those of Node go on. */
 export function haltTimers(): void {
-  jest.useFakeTimers({ doNotFake: ["nextTick", "setImmediate", "queueMicrotask", "Date", "performance", "hrtime"] });
+  fakeTimers();
 }
 
 /** Node's server below one of its sockets: its times can be shortened, and its clock cannot be set. */
