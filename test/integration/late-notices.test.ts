@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
-import { waitForRedis } from "../support/wait-for-redis.ts";
+import { keepChannels, waitForRedis } from "../support/wait-for-redis.ts";
 
 /** Pod one hears from Redis through a proxy: its answers and its channel can be made to overtake each other. */
 
@@ -66,6 +66,7 @@ test("the late close of a connection that never heard of its takeover leaves the
 });
 
 test("the heartbeat of a superseded connection is refused, changes nothing, and ends the connection", async () => {
+  keepChannels();
   const left = await relay.online(one, "rover-hmac");
   proxy.holdReplies("ws-connector-channel");
   const right = await relay.online(two, "rover-hmac");

@@ -100,7 +100,7 @@ export class ServerChannel {
     const id = loopbackId();
     const back = new Promise<void>((resolve) => {
       this.#awaited.set(id, resolve);
-      setTimeout(resolve, REDIS_LIMITS.commandTimeoutMs).unref();
+      setTimeout(resolve, REDIS_LIMITS.catchUpMs).unref();
     });
     await this.#sendLoopback(subscription, id);
     await back;

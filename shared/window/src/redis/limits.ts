@@ -14,6 +14,8 @@ export const REDIS_LIMITS = {
    */
   loopbackIntervalMs: 250,
   maxMissedLoopbacks: 3,
+  /** How long a pod waits for what was published before. */
+  catchUpMs: 450,
   /**
    * Of several partitions each has such a message this often, with which the pod renews its lease there. An older lease is over, but
    * in a gap without any renewal: the partition may be away. It was, and all leases begin anew, when the gap was longer by that much
