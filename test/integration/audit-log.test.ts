@@ -1,5 +1,6 @@
 import { readFile, utimes } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
+import type { ServiceName } from "protocol/contract/surface.ts";
 import { resetWindow } from "window/reset.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
@@ -37,7 +38,7 @@ async function newLines(path = file): Promise<Frame[]> {
 /** As `newLines`, once there are so many. */
 async function nextLines(count: number, path = file): Promise<Frame[]> {
   const seen = fileLines.get(path) ?? 0;
-  await until(`${count} lines`, async () => (await linesIn(path)).length >= seen + count, 15_000);
+  await until(`${count} lines`, async () => (await linesIn(path)).length >= seen + count);
   return await newLines(path);
 }
 
@@ -75,15 +76,15 @@ test("has each register, with who brings the agent, and each takeover; heartbeat
 
 test("counts refusals by who was refused, and by code, and those that nobody is proven to be refused by for none", async () => {
   // A service that stops writes what it has counted.
-  const refused = async (of: string, refuse: (pod: Pod) => Promise<void>) => {
-    const settings = { RELAY_AUDIT_FILE: `${file}-${of}` };
-    const pod = of === "gateway-refused" ? await relay.startGateway(settings) : await relay.startWsConnector(settings);
+  const refused = async (service: ServiceName, refuse: (pod: Pod) => Promise<void>) => {
+    const path = `${file}-refused-by-${service}`;
+    const pod = await relay.startService(service, { RELAY_AUDIT_FILE: path });
     await refuse(pod);
     await pod.stop();
-    return (await newLines(`${file}-${of}`)).filter(({ event }) => event === "refused");
+    return (await newLines(path)).filter(({ event }) => event === "refused");
   };
   const { key_id } = relay.envelope("bob-hmac", "agent.heartbeat");
-  const ofPod = await refused("refused", async (pod) => {
+  const ofPod = await refused("ws-connector", async (pod) => {
     const bob = await relay.online(pod, "bob-hmac");
     for (let n = 0; n < 3; n += 1) await bob.ask(relay.envelope("alice", "message.send", { to: "agent://bob-hmac" }));
     for (let n = 0; n < 3; n += 1) {
@@ -94,7 +95,7 @@ test("counts refusals by who was refused, and by code, and those that nobody is 
     await bob.ask(relay.envelope("bob-hmac", "session.approve", decision));
   });
   expect(ofPod).toEqual([{ event: "refused", kind: "key", id: key_id, code: "unknown_session", times: 1 }]);
-  const ofGateway = await refused("gateway-refused", async ({ url }) => {
+  const ofGateway = await refused("gateway", async ({ url }) => {
     for (let n = 0; n < 2; n += 1) {
       const body = { from: "agent://alice" };
       expect((await http.post(`${url}/v1/messages/send`, body, relay.credentials("alice"))).status).toBe(400);
@@ -132,7 +133,7 @@ test("has nothing of a keys file that was written again as it was", async () => 
   const before = loads();
   const now = new Date();
   await utimes(relay.keysFile, now, now);
-  await until("both services have read it again", () => loads() >= before + 2, 15_000);
+  await until("both services have read it again", () => loads() >= before + 2);
   expect([await newLines(), await newLines(`${file}-gateway`)]).toEqual([[], []]);
 });
 

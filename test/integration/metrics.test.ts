@@ -5,8 +5,7 @@ import type { ServiceName } from "protocol/contract/surface.ts";
 import { freePort } from "../support/free-port.ts";
 import { HttpClient } from "../support/http.ts";
 import { type Scrape, scrape } from "../support/scrape.ts";
-import { SERVICES } from "../support/service-processes.ts";
-import { Services } from "../support/services.ts";
+import { SERVICES, Services } from "../support/services.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
@@ -18,7 +17,7 @@ const LABELS = [
 ];
 const relay = useRelay("alice", "bob-hmac");
 const http = new HttpClient();
-const services = given(() => Services.start(relay));
+const services = given(() => Services.start((name, settings) => relay.startService(name, settings)));
 
 const metricsOf = (name: ServiceName): Promise<Scrape> => scrape(services.metricsOf(name));
 

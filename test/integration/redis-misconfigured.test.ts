@@ -5,10 +5,9 @@ import { HttpClient } from "../support/http.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { TestRelay } from "../support/relay.ts";
 import { scrape } from "../support/scrape.ts";
+import { SERVICES } from "../support/services.ts";
 import { until } from "../support/until.ts";
 
-type Settings = Record<string, string>;
-const SERVICES = ["ws-connector", "gateway", "ops-reporting"] as const;
 const WRONG_PASSWORD = "not-the-password";
 const relay = new TestRelay("alice");
 const http = new HttpClient();
@@ -20,19 +19,13 @@ afterAll(async () => {
   await noLeaks();
 });
 
-const START = {
-  "ws-connector": (settings: Settings) => relay.startWsConnector(settings),
-  gateway: (settings: Settings) => relay.startGateway(settings),
-  "ops-reporting": (settings: Settings) => relay.startOpsReporting(settings),
-};
-
 // Each waits for Redis when it starts.
 test.concurrent.each(SERVICES)(
   "%s with a wrong password says so in /ready, in its metrics and once in its log",
   async (name) => {
     const { host } = await relay.proxy();
     const metricsPort = await freePort();
-    const { url } = await START[name]({
+    const { url } = await relay.startService(name, {
       REDIS_URL: `redis://${name}:${WRONG_PASSWORD}@${host}`,
       METRICS_PORT: String(metricsPort),
     });

@@ -1,5 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
+import type { ServiceName } from "protocol/contract/surface.ts";
 import { makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { envelope, newAgent, newIssuer, sealed } from "../examples/receipts.ts";
 import { AdminClient } from "../support/admin.ts";
@@ -11,7 +12,7 @@ import { connectorIn, madePackages } from "../support/packages.ts";
 import { everythingDuring, everythingIn } from "../support/redis-dump.ts";
 import { RedisMonitor } from "../support/redis-monitor.ts";
 import { Secrets } from "../support/secrets.ts";
-import { SERVICES, ServiceProcesses } from "../support/service-processes.ts";
+import { SERVICES, Services } from "../support/services.ts";
 import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
 import { SAID, TOLD } from "./marked.ts";
@@ -42,7 +43,7 @@ const services = given(async () => {
   const keyFile = `${relay.keysFile}.pem`;
   await writeFile(keyFile, gatewayKey.privateKeyPem, { mode: 0o600 });
   await relay.writeKeys(keysFile());
-  return await ServiceProcesses.start(relay, {
+  const talkative = {
     LOG_LEVEL: "trace",
     RELAY_BASE_URL: BASE_URL,
     RELAY_TRUSTED_PROXY_HOPS: "1",
@@ -51,7 +52,8 @@ const services = given(async () => {
     RELAY_AUDIT_FILE: auditFile(),
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     ...admin.settings,
-  });
+  };
+  return await Services.start((name, settings) => relay.startProcess(name, { ...talkative, ...settings }));
 });
 const redis = given(() => relay.view().client);
 const [alice, bob] = [given(() => connect()), given(() => connect())];
@@ -116,7 +118,7 @@ test("what is sealed passes through Redis as its ciphertext alone", () => {
 test("no report, page or document shows a secret", async () => {
   for (const service of SERVICES) {
     for (const path of readsOf(service, { sessionId, file: connector.file, name: CAROL })) {
-      const response = await fetch(services.urlOf(service) + path, { headers: CLIENT });
+      const response = await fetch(services.pod(service).url + path, { headers: CLIENT });
       const text = JSON.stringify([...response.headers]) + (await response.text());
       expect({ path, status: response.status, found: everySecret().in(text) }).toEqual({
         path,
@@ -142,8 +144,8 @@ test("nor does the operator's listener show one", () => {
 
 test("no service logs a secret at the most talkative level, from its start through faults to its end", async () => {
   for (const name of SERVICES) {
-    expect(await services.end(name)).toBe(0);
-    const log = services.logOf(name);
+    expect(await services.pod(name).end("SIGTERM")).toBe(0);
+    const log = logOf(name);
     expect({ name, found: everySecret().in(log) }).toEqual({ name, found: [] });
     // A call, or the look at the link before it, met the Redis that hung.
     expect(log).toMatch(/redis did not carry out|redis link is down/);
@@ -153,7 +155,7 @@ test("no service logs a secret at the most talkative level, from its start throu
 test("traces hold none, and tell of requests, acceptance and deliveries", async () => {
   const names = ["send", "accept", "deliver", "POST /v1/messages/send"];
   const missing = () => names.filter((name) => !collector.spans.some((span) => span.name === name));
-  await until(`spans of ${names.join(", ")}`, () => missing().length === 0, 20_000);
+  await until(`spans of ${names.join(", ")}`, () => missing().length === 0);
   expect(everySecret().in(collector.bodies.join("\n"))).toEqual([]);
 });
 
@@ -202,7 +204,7 @@ async function sendSealed(): Promise<void> {
 }
 
 async function sendThroughGateway(): Promise<void> {
-  const gateway = services.urlOf("gateway");
+  const gateway = services.pod("gateway").url;
   const headers = { ...relay.credentials("alice-hmac"), "idempotency-key": TOLD.idempotencyKey };
   const { purpose, intro, scope } = SAID;
   const body = { from: "agent://alice-hmac", to: "agent://bob-hmac" };
@@ -220,7 +222,7 @@ async function sendThroughGateway(): Promise<void> {
 
 /** What is refused is where values like to end up in a log. */
 async function sendBroken(): Promise<void> {
-  const gateway = services.urlOf("gateway");
+  const gateway = services.pod("gateway").url;
   const body = { from: "agent://alice-hmac", to: "agent://bob-hmac", message: SAID.message };
   await alice.ask({ ...signed("alice-hmac", "message.send", { to: "agent://bob-hmac" }), [TOLD.unknownField]: 1 });
   await alice.ask({ ...signed("alice-hmac", "message.send", { to: "agent://bob-hmac" }), payload: SAID });
@@ -230,7 +232,7 @@ async function sendBroken(): Promise<void> {
     http.post(`${gateway}/v1/messages/send`, { ...body, [TOLD.unknownField]: 1 }, relay.credentials("alice-hmac")),
     http.post(`${gateway}/v1/messages/send`, `{"message": "${SAID.message}`, relay.credentials("alice-hmac")),
     http.get(`${gateway}/sessions/${TOLD.query}`),
-    ...SERVICES.map((name) => http.get(`${services.urlOf(name)}/${TOLD.query}?${TOLD.query}=${TOLD.query}`)),
+    ...SERVICES.map((name) => http.get(`${services.pod(name).url}/${TOLD.query}?${TOLD.query}=${TOLD.query}`)),
   ]);
   expect(answers.every(({ status }) => status >= 400 && status < 500)).toBe(true);
 }
@@ -239,7 +241,7 @@ async function sendBroken(): Promise<void> {
 async function sendIntoFaults(): Promise<void> {
   const secret = TOLD.keysFileSecret;
   const logged = (text: string) =>
-    until(text, () => services.logOf("gateway").includes(text) && services.logOf("ws-connector").includes(text));
+    until(text, () => logOf("gateway").includes(text) && logOf("ws-connector").includes(text));
   await relay.writeKeys({ signing_keys: [{ key_id: secret, alg: "hmac-sha256", secret, agents: [secret] }] });
   await logged('"problems"');
   await writeFile(relay.keysFile, `{"signing_keys": [{"secret": "${secret}`);
@@ -252,17 +254,22 @@ async function sendIntoFaults(): Promise<void> {
   const message = signed("alice-hmac", "message.send", { to: "agent://bob-hmac", payload: { lost: SAID.payload } });
   const [answer, ...answers] = await Promise.all([
     alice.ask(message),
-    http.post(`${services.urlOf("gateway")}/v1/messages/send`, body, relay.credentials("alice-hmac")),
-    http.post(`${services.urlOf("gateway")}/api/public/feedback`, { message: TOLD.feedback }),
-    http.get(`${services.urlOf("gateway")}/api/onboarding/online-agents`),
-    http.get(`${services.urlOf("ops-reporting")}/api/ops/traffic-daily`),
+    http.post(`${services.pod("gateway").url}/v1/messages/send`, body, relay.credentials("alice-hmac")),
+    http.post(`${services.pod("gateway").url}/api/public/feedback`, { message: TOLD.feedback }),
+    http.get(`${services.pod("gateway").url}/api/onboarding/online-agents`),
+    http.get(`${services.pod("ops-reporting").url}/api/ops/traffic-daily`),
   ]);
   expect(answer).toMatchObject({ code: "unavailable" });
   expect(answers.map(({ status }) => status)).toEqual([503, 503, 503, 503]);
   await relay.redis.resume();
   for (const name of SERVICES) {
-    await until(`${name} is ready`, async () => (await http.get(`${services.urlOf(name)}/ready`)).status === 200);
+    await until(`${name} is ready`, async () => (await http.get(`${services.pod(name).url}/ready`)).status === 200);
   }
+}
+
+/** All that a service logged so far. */
+function logOf(name: ServiceName): string {
+  return services.pod(name).log.join("\n");
 }
 
 function everySecret(): Secrets {

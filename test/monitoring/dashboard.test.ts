@@ -4,7 +4,7 @@ import { METRICS } from "runtime/metrics/catalogue.ts";
 import { parse } from "yaml";
 import { monitoringFiles } from "../../deploy/monitoring/make.ts";
 import { ROWS } from "../../deploy/monitoring/panels.ts";
-import { Services } from "../support/services.ts";
+import { SERVICES, Services } from "../support/services.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { Prometheus } from "./prometheus.ts";
@@ -52,11 +52,10 @@ describe("The dashboard", () => {
 
 describe("Prometheus", () => {
   const relay = useRelay("alice", "bob-hmac");
-  const services = given(() => Services.start(relay));
+  const services = given(() => Services.start((name, settings) => relay.startService(name, settings)));
   const prometheus = given(async () => {
-    const names = ["gateway", "ws-connector", "ops-reporting"] as const;
     const server = new Prometheus(
-      names.map((name) => services.metricsOf(name)),
+      SERVICES.map((name) => services.metricsOf(name)),
       new URL("rules.yml", FOLDER).pathname,
     );
     relay.defer(() => server.stop());

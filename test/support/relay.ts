@@ -46,6 +46,8 @@ export class TestRelay {
   readonly keys: Keys;
   readonly #sockets: AgentSocket[] = [];
   readonly #ends: (() => unknown)[] = [];
+  /** Pods that have been ready. */
+  readonly #started = new WeakSet<Pod>();
   #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
 
   constructor(...names: readonly string[]) {
@@ -125,8 +127,14 @@ export class TestRelay {
     return await this.#start({ ...this.environment, LOG_LEVEL: "silent", ...overrides });
   }
 
+  /** A service in this process. */
+  async startService(service: ServiceName, overrides: Environment = {}): Promise<Pod> {
+    const options = { services: [service], logger: this.logger(service) };
+    return await this.#start(this.environmentOf(service, overrides), options);
+  }
+
   async startWsConnector(overrides: Environment = {}): Promise<Pod> {
-    return await this.#startService("ws-connector", overrides);
+    return await this.startService("ws-connector", overrides);
   }
 
   /**
@@ -138,11 +146,11 @@ export class TestRelay {
   }
 
   async startGateway(overrides: Environment = {}): Promise<Pod> {
-    return await this.#startService("gateway", overrides);
+    return await this.startService("gateway", overrides);
   }
 
   async startOpsReporting(overrides: Environment = {}): Promise<Pod> {
-    return await this.#startService("ops-reporting", overrides);
+    return await this.startService("ops-reporting", overrides);
   }
 
   /** A service as it is deployed, a process of its own: one that can die. @param nodeArguments arguments of Node itself. */
@@ -196,14 +204,11 @@ export class TestRelay {
     return socket;
   }
 
-  /** Connects to a pod and registers an agent there, as soon as the pod can reach Redis. */
+  /** Connects to a pod and registers an agent there, once the pod has been ready. */
   async online(pod: Pod, name: string): Promise<AgentSocket> {
+    await this.#untilStarted(pod);
     const socket = await this.connect(pod);
-    let ack: Frame;
-    await until(`${name} is registered or refused`, async () => {
-      ack = await socket.ask(this.envelope(name, "agent.register"));
-      return ack.code !== "unavailable";
-    });
+    const ack = await socket.ask(this.envelope(name, "agent.register"));
     if (ack.frame !== "ack") throw new Error(`agent.register was refused: ${ack.code}`);
     return socket;
   }
@@ -242,9 +247,11 @@ export class TestRelay {
     return `services/${service}/src/main.ts`;
   }
 
-  async #startService(service: ServiceName, overrides: Environment): Promise<Pod> {
-    const options = { services: [service], logger: this.logger(service) };
-    return await this.#start(this.environmentOf(service, overrides), options);
+  /** A pod that has just started may not hear Redis yet. One that lost it later is not waited for. */
+  async #untilStarted(pod: Pod): Promise<void> {
+    if (this.#started.has(pod)) return;
+    await until("the pod is ready", async () => (await fetch(`${pod.url}/ready`)).ok);
+    this.#started.add(pod);
   }
 
   async #start(environment: Environment, options: RelayOptions = {}): Promise<Pod> {

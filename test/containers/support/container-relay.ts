@@ -2,6 +2,7 @@ import { chmod } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import type { ServiceName } from "protocol/contract/surface.ts";
 import {
   getContainerRuntimeClient,
   Network,
@@ -21,7 +22,6 @@ const PORT = 8080;
 const STOP_WITHIN_MS = 30_000;
 
 type Environment = Record<string, string>;
-type Service = "gateway" | "ws-connector" | "ops-reporting";
 
 /**
  * A relay whose pods are containers of the built images, on a network of their own, each with its Redis user: all that
@@ -56,13 +56,9 @@ export class ContainerRelay extends TestRelay {
     return 0o644;
   }
 
-  override async startWsConnector(overrides: Environment = {}): Promise<Pod> {
-    return await this.#startService("ws-connector", overrides);
-  }
-
   override async startMortalWsConnector(overrides: Environment = {}): Promise<MortalPod> {
     // Under a name of its own: who is sent here alone, and nobody through the edge, loses a connection with it.
-    return await this.#startService("ws-connector", overrides, "mortal-ws-connector");
+    return await this.startService("ws-connector", overrides, "mortal-ws-connector");
   }
 
   override async startWsConnectors(overrides: Environment = {}): Promise<Pod> {
@@ -86,14 +82,6 @@ export class ContainerRelay extends TestRelay {
     return await this.#startEdge(port);
   }
 
-  override async startGateway(overrides: Environment = {}): Promise<Pod> {
-    return await this.#startService("gateway", overrides);
-  }
-
-  override async startOpsReporting(overrides: Environment = {}): Promise<Pod> {
-    return await this.#startService("ops-reporting", overrides);
-  }
-
   /** The edge of docker-compose.yml. @param port a free one, since the services must know their address before. */
   async #startEdge(port: number): Promise<Pod> {
     const edge = this.#container("nginx:1-alpine", "edge")
@@ -105,7 +93,12 @@ export class ContainerRelay extends TestRelay {
     return await this.#start(edge);
   }
 
-  async #startService(service: Service, overrides: Environment, name: string = service): Promise<MortalPod> {
+  /** @param name of the container on the network. */
+  override async startService(
+    service: ServiceName,
+    overrides: Environment = {},
+    name: string = service,
+  ): Promise<MortalPod> {
     const container = this.#container(`agent-relay-test/${service}`, name)
       .withEnvironment(this.environmentOf(service, overrides))
       .withBindMounts([{ source: dirname(this.keysFile), target: KEYS_FOLDER, mode: "ro" }])
