@@ -55,7 +55,8 @@ describe("envelopes over the rate", () => {
     expect(greedy.closed).toBeUndefined();
   });
 
-  test("of a client that does not stop are followed by slow_down, with the limits, once in ten seconds", () => {
+  test("of a client that does not stop are followed by slow_down, with the limits, once in ten seconds", async () => {
+    await untilAnswered(greedy, envelopes.length + 1);
     const told = greedy.notices("slow_down");
     expect(told[0]).toEqual({
       frame: "notice",

@@ -1,4 +1,4 @@
-import { expect, test } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { OnlineAgents } from "protocol/contract/responses.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { createLogger } from "runtime/logging.ts";
@@ -19,10 +19,8 @@ const shell = use(new Shell());
 const http = new HttpClient();
 const log: string[] = [];
 const whole = given(async () => {
-  // Addresses are counted in partitions, too: without the limit only the partition that is asked about matters.
-  const environment = { ...relay.environment, RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" };
   const logger = createLogger({ service: "agent-relay", level: "warn" }, { write: (line) => void log.push(line) });
-  const started = await startRelay({ environment, logger, cluster: true });
+  const started = await startRelay({ environment: relay.environment, logger, cluster: true });
   relay.defer(() => started.stop());
   return started;
 });
@@ -31,7 +29,7 @@ const agentOf = (name: string) => `agent://${name}`;
 const ready = async () => (await http.get(`${whole.url}/ready`)).body as Record<string, unknown>;
 
 const sockets = given(() => relay.allOnline([whole], NAMES));
-/** A shard that does not have the control slot: lost from the first test to the last. */
+/** The shard that is lost. It does not have the control slot. */
 const shard = given(async () => {
   const control = await relay.cluster.primaryOf(CONTROL_SLOT);
   const owners = await Promise.all(everyPartition(PARTITIONS).map((p) => relay.cluster.primaryOf(slotOfPartition(p))));
@@ -93,6 +91,12 @@ async function reports() {
   return await Promise.all(asked);
 }
 
+/** Resolves when the shard that was lost serves again, and the relay knows. */
+async function comeBack(): Promise<void> {
+  for (const node of shard.nodes) await relay.cluster.resume(node);
+  await until("the relay is whole", async () => !("degraded" in (await ready())));
+}
+
 test("Every report of a whole cluster is complete", async () => {
   for (const report of await reports()) {
     expect(report).toMatchObject({ complete: true, may_lack_since: null });
@@ -100,95 +104,102 @@ test("Every report of a whole cluster is complete", async () => {
   }
 });
 
-test("At its default level the log tells once, of each service and pod, which partitions are lost", async () => {
-  expect(warnings().filter(({ link }) => link !== undefined)).toEqual([]);
-  for (const node of shard.nodes) await relay.cluster.pause(node);
-  await relay.cluster.untilGivenUp(shard.nodes[0] as ClusterNode);
-  await until("the relay says so", async () => "unavailable_partitions" in (await ready()));
-  await until("all have told of the loss", () => reach().length === SERVICES.length);
-  expect(reach().map(writerOf).sort()).toEqual(SERVICES);
-  for (const line of reach()) expect(line).toMatchObject({ out_of_reach: shard.partitions, back: [] });
-});
-
-test("While a shard is lost who is refused is told which partition is out of reach, over HTTP and the websocket", async () => {
-  const { partitions, there, elsewhere } = shard;
-  const own = partitionOf(agentOf(there), PARTITIONS);
-  const heartbeat = await sockets.get(there)?.ask(relay.envelope(there, "agent.heartbeat"));
-  expect(heartbeat).toMatchObject({ code: "unavailable", message: expect.stringContaining(`Partition ${own} of`) });
-  const asked = await http.get(`${whole.url}/api/onboarding/check-online?agent_id=${agentOf(there)}`);
-  expect(asked).toMatchObject({ status: 503, body: { code: "unavailable", retry: "later" } });
-  expect(asked.body).toMatchObject({ detail: expect.stringContaining(`Partition ${own} of`) });
-
-  const { status, body } = await http.get(`${whole.url}/api/onboarding/online-agents`);
-  const online_agents = NAMES.filter((name) => !partitions.includes(partitionOf(agentOf(name), PARTITIONS))).length;
-  expect(status).toBe(200);
-  expect(OnlineAgents.parse(body)).toMatchObject({
-    complete: false,
-    unavailable_partitions: partitions,
-    online_agents,
+describe("when a shard is lost", () => {
+  beforeAll(async () => {
+    expect(warnings().filter(({ link }) => link !== undefined)).toEqual([]);
+    for (const node of shard.nodes) await relay.cluster.pause(node);
+    await relay.cluster.untilGivenUp(shard.nodes[0] as ClusterNode);
+    await until("the relay says so", async () => "unavailable_partitions" in (await ready()));
   });
-  const { stdout } = await shell.run(["status", "--url", whole.url]);
-  expect(stdout).toContain("in the part of the relay that is in reach");
+  afterAll(() => comeBack());
 
-  // Each with an API key of its own, whose requests are counted somewhere.
-  const send = async (from: string, to: string) => {
-    const body = { from: agentOf(from), to: agentOf(to), message: "hi" };
-    return await http.post(`${whole.url}/v1/messages/send`, body, relay.credentials(from));
-  };
-  const toLost = await Promise.all(NAMES.map((name) => send(name, there)));
-  const toLiving = await Promise.all(NAMES.map((name) => send(name, elsewhere)));
-  for (const { status } of toLost) expect(status).toBe(503);
-  expect(toLiving.map(({ status }) => status)).toContain(202);
-  const refused = [...toLost, ...toLiving].filter(({ status }) => status === 503).map(({ body }) => body);
-  for (const { code, detail } of refused as { code: string; detail: string }[]) {
-    expect(code).toBe("unavailable");
-    expect(partitions).toContain(Number(/^Partition (\d+) of/.exec(detail)?.[1]));
-  }
-  expect(refused).toContainEqual(expect.objectContaining({ detail: (heartbeat as { message: string }).message }));
-});
+  test("the log tells once, at its default level, of each service and pod, which partitions are lost", async () => {
+    await until("all have told of the loss", () => reach().length === SERVICES.length);
+    expect(reach().map(writerOf).sort()).toEqual(SERVICES);
+    for (const line of reach()) expect(line).toMatchObject({ out_of_reach: shard.partitions, back: [] });
+  });
 
-test("While a shard is lost every report comes from the others and names what is missing, and guides go on", async () => {
-  for (const report of await reports()) {
-    expect(report).toMatchObject({ complete: false, may_lack_since: expect.any(Number) });
-    expect(report.partitions).toMatchObject({ total: PARTITIONS, missing: shard.partitions });
-  }
-  expect((await ask(SURFACES.activationPlan.path)).status).toBe(200);
-});
+  test("whoever is refused is told which partition is out of reach, over HTTP and the websocket", async () => {
+    const { partitions, there, elsewhere } = shard;
+    const own = partitionOf(agentOf(there), PARTITIONS);
+    const heartbeat = await sockets.get(there)?.ask(relay.envelope(there, "agent.heartbeat"));
+    expect(heartbeat).toMatchObject({ code: "unavailable", message: expect.stringContaining(`Partition ${own} of`) });
+    const asked = await http.get(`${whole.url}/api/onboarding/check-online?agent_id=${agentOf(there)}`);
+    expect(asked).toMatchObject({ status: 503, body: { code: "unavailable", retry: "later" } });
+    expect(asked.body).toMatchObject({ detail: expect.stringContaining(`Partition ${own} of`) });
 
-test("While a shard is lost relay check finds fault for its agents alone, and names the partitions to all", async () => {
-  const [lost, living] = [await check(shard.there), await check(shard.elsewhere)];
-  expect(lost).toMatchObject({ code: 4, ok: false, steps: { presence: { ok: false, code: "unavailable" } } });
-  expect(living).toMatchObject({ code: 0, ok: true, steps: { presence: { ok: true } } });
-  for (const { steps } of [lost, living])
-    expect(steps.ready?.message).toContain(`partition ${shard.partitions.join(", ")},`);
-});
+    const { status, body } = await http.get(`${whole.url}/api/onboarding/online-agents`);
+    const online_agents = NAMES.filter((name) => !partitions.includes(partitionOf(agentOf(name), PARTITIONS))).length;
+    expect(status).toBe(200);
+    expect(OnlineAgents.parse(body)).toMatchObject({
+      complete: false,
+      unavailable_partitions: partitions,
+      online_agents,
+    });
+    const { stdout } = await shell.run(["status", "--url", whole.url]);
+    expect(stdout).toContain("in the part of the relay that is in reach");
 
-test("Once the shard is back the log tells that all links are, and clients are told that nothing is missing", async () => {
-  for (const node of shard.nodes) await relay.cluster.resume(node);
-  await until("the relay is whole", async () => !("degraded" in (await ready())));
-  const { body } = await http.get(`${whole.url}/api/onboarding/online-agents`);
-  expect(OnlineAgents.parse(body)).toMatchObject({ complete: true, online_agents: NAMES.length });
-  expect(body).not.toHaveProperty("unavailable_partitions");
-  await until("its presence can be asked for", async () => (await check(shard.there)).ok);
-  expect((await check(shard.there)).steps.ready?.message).toBe("it is ready");
+    // Each with an API key of its own, whose requests are counted somewhere, some in the lost partitions.
+    const send = async (from: string, to: string) => {
+      const body = { from: agentOf(from), to: agentOf(to), message: "hi" };
+      return await http.post(`${whole.url}/v1/messages/send`, body, relay.credentials(from));
+    };
+    const toLost = await Promise.all(NAMES.map((name) => send(name, there)));
+    const toLiving = await Promise.all(NAMES.map((name) => send(name, elsewhere)));
+    for (const { status } of toLost) expect(status).toBe(503);
+    for (const { status } of toLiving) expect(status).toBe(202);
+    const { message: detail } = heartbeat as { message: string };
+    for (const { body } of toLost) expect(body).toMatchObject({ code: "unavailable", detail });
+  });
 
-  const lastOfEach = () => {
-    reach();
-    const ofLinks = told.filter(({ msg }) => /^redis link is/.test(msg));
-    return new Map(ofLinks.map((line) => [writerOf(line), line.msg as string]));
-  };
-  expect(lastOfEach().size).toBeGreaterThanOrEqual(SERVICES.length);
-  await until("all links are told to be up", () =>
-    [...lastOfEach().values()].every((msg) => msg === "redis link is up"),
-  );
+  test("every report comes from the others and names what is missing, and guides go on", async () => {
+    for (const report of await reports()) {
+      expect(report).toMatchObject({ complete: false, may_lack_since: expect.any(Number) });
+      expect(report.partitions).toMatchObject({ total: PARTITIONS, missing: shard.partitions });
+    }
+    expect((await ask(SURFACES.activationPlan.path)).status).toBe(200);
+  });
+
+  test("relay check finds fault for its agents alone, and names the partitions to all", async () => {
+    const [lost, living] = [await check(shard.there), await check(shard.elsewhere)];
+    expect(lost).toMatchObject({ code: 4, ok: false, steps: { presence: { ok: false, code: "unavailable" } } });
+    expect(living).toMatchObject({ code: 0, ok: true, steps: { presence: { ok: true } } });
+    for (const { steps } of [lost, living])
+      expect(steps.ready?.message).toContain(`partition ${shard.partitions.join(", ")},`);
+  });
+
+  describe("and comes back", () => {
+    beforeAll(() => comeBack());
+
+    test("the log tells that all links are up, and clients are told that nothing is missing", async () => {
+      const { body } = await http.get(`${whole.url}/api/onboarding/online-agents`);
+      expect(OnlineAgents.parse(body)).toMatchObject({ complete: true, online_agents: NAMES.length });
+      expect(body).not.toHaveProperty("unavailable_partitions");
+      await until("its presence can be asked for", async () => (await check(shard.there)).ok);
+      expect((await check(shard.there)).steps.ready?.message).toBe("it is ready");
+
+      const lastOfEach = () => {
+        reach();
+        const ofLinks = told.filter(({ msg }) => /^redis link is/.test(msg));
+        return new Map(ofLinks.map((line) => [writerOf(line), line.msg as string]));
+      };
+      expect(lastOfEach().size).toBeGreaterThanOrEqual(SERVICES.length);
+      await until("all links are told to be up", () =>
+        [...lastOfEach().values()].every((msg) => msg === "redis link is up"),
+      );
+    });
+  });
 });
 
 test("Without the control slot reports are unavailable, and there again with it", async () => {
   const primary = await relay.cluster.primaryOf(CONTROL_SLOT);
   const nodes = [await relay.cluster.replicaOf(primary), primary];
   for (const node of nodes) await relay.cluster.pause(node);
-  await until("reports are refused", async () => (await ask(REPORTS[0] as string)).status === 503);
-  expect((await ask(REPORTS[1] as string)).body).toMatchObject({ code: "unavailable" });
-  for (const node of nodes.reverse()) await relay.cluster.resume(node);
+  try {
+    await until("reports are refused", async () => (await ask(REPORTS[0] as string)).status === 503);
+    expect((await ask(REPORTS[1] as string)).body).toMatchObject({ code: "unavailable" });
+  } finally {
+    for (const node of nodes.reverse()) await relay.cluster.resume(node);
+  }
   await until("reports are back", async () => (await ask(REPORTS[0] as string)).status === 200);
 });

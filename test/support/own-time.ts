@@ -2,10 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 
 const STEP_MS = 10;
 
-/**
- * Resolves once this process could run for so long. Time in which it stood still does not count: a busy machine breaks no
- * promise of what is done within a time.
- */
+/** Resolves when this process has run for `ms`. Time in which a busy machine did not let it run does not count. */
 export async function ownTime(ms: number): Promise<"late"> {
   for (let passed = 0; passed < ms; passed += STEP_MS) await delay(STEP_MS);
   return "late";
