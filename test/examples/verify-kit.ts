@@ -3,11 +3,16 @@ import { join } from "node:path";
 import { afterAll, beforeAll } from "@jest/globals";
 import type { Frame } from "../support/agent.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { given } from "../support/use.ts";
 import { PythonVerifier } from "./python-verifier.ts";
-import type { Issuer } from "./receipts.ts";
+import { type Issuer, newAgent, newIssuer } from "./receipts.ts";
 
-/** `examples/python/verify.py` for the tests of a file, with a folder for what it reads. */
+/** `examples/python/verify.py` for the tests of a file, what it reads, and an agent of each of two issuers. */
 export class Verification {
+  readonly acme = given(() => newIssuer("acme", "agent://acme.*"));
+  readonly globex = given(() => newIssuer("globex", "agent://globex.*"));
+  readonly alice = given(() => newAgent(this.acme, "agent://acme.alice"));
+  readonly bob = given(() => newAgent(this.globex, "agent://globex.bob"));
   #folder!: Awaited<ReturnType<typeof temporaryFolder>>;
   #verifier!: PythonVerifier;
   #files = 0;

@@ -1,31 +1,12 @@
-import { beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import type { Frame } from "../support/agent.ts";
-import {
-  type Agent,
-  envelope,
-  type Issuer,
-  newAgent,
-  newIssuer,
-  type Receipt,
-  receipt,
-  requestDigest,
-  resigned,
-  sealed,
-} from "./receipts.ts";
+import { envelope, newAgent, type Receipt, receipt, requestDigest, resigned, sealed } from "./receipts.ts";
 import { refusal, refused, Verification } from "./verify-kit.ts";
 
 const HOUR_S = 3600;
 
 const verification = new Verification();
-let acme: Issuer;
-let globex: Issuer;
-let alice: Agent;
-let bob: Agent;
-
-beforeAll(async () => {
-  [acme, globex] = [await newIssuer("acme", "agent://acme.*"), await newIssuer("globex", "agent://globex.*")];
-  [alice, bob] = [await newAgent(acme, "agent://acme.alice"), await newAgent(globex, "agent://globex.bob")];
-});
+const { acme, globex, alice, bob } = verification;
 
 describe("verify.py open", () => {
   const opened = async (delivered: object, recipient = bob) => {
@@ -165,7 +146,7 @@ describe("verify.py receipt", () => {
 
   test("names the credentials that are revoked by now: they held when they were used", async () => {
     const revoked = [{ agent: "*", issued_before: new Date().toISOString() }];
-    const issuers = await verification.trusting(acme, { ...globex, record: { ...globex.record, revoked } });
+    const issuers = await verification.trusting(acme, { key: globex.key, record: { ...globex.record, revoked } });
     const result = await verification.run("receipt", receipt(alice, bob), ...issuers);
     expect(result).toMatchObject({ ok: true, revoked_by_now: [`jkt-${bob.key.thumbprint}`] });
   });
