@@ -14,7 +14,7 @@ import { ACME, party } from "./credentials/parties.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, record, testAgent, untilState, WholeStage } from "./kit.ts";
 import { SELF_SIGNED } from "./self-signed.ts";
-import { holdWaits, LONG_MS, setTime } from "./times.ts";
+import { holdWaits, LONG_MS, setTime, Waits } from "./times.ts";
 
 const stage = shared(new WholeStage("alice", "bob"));
 const servers: Server[] = [];
@@ -220,12 +220,12 @@ describe("A start of an agent whose presence the relay cannot tell for the momen
 
   test("outlasts the time in which a connection has to register", async () => {
     untold(Number.POSITIVE_INFINITY);
-    const timeIsOver = holdWaits(REGISTER_WITHIN_MS);
+    const waits = new Waits();
     const alice = stage.connector("alice", stage.url);
     const { states, errors } = record(alice);
     const started = alice.start();
     await until("it waits to register", () => errors.length > 0);
-    timeIsOver();
+    await waits.end(REGISTER_WITHIN_MS);
     await until("its first connection is given up", () => states.includes("reconnecting"));
     jest.restoreAllMocks();
     await started;

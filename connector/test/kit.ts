@@ -1,5 +1,6 @@
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { type Pod, TestRelay } from "../../test/support/relay.ts";
+import { TcpProxy } from "../../test/support/tcp-proxy.ts";
 import { until } from "../../test/support/until.ts";
 import { serveWhole } from "../../test/support/whole-relay.ts";
 import { type AgentKey, Connector, type ConnectorOptions, type Delivery, type TrustedKey } from "../src/index.ts";
@@ -39,7 +40,7 @@ export class Stage {
   readonly relay = new TestRelay();
   readonly #agents: ReadonlyMap<string, TestAgent>;
   readonly #connectors: Connector[] = [];
-  readonly #proxies: WireProxy[] = [];
+  readonly #proxies: (WireProxy | TcpProxy)[] = [];
 
   constructor(...names: readonly string[]) {
     this.#agents = new Map(names.map((name) => [name, testAgent(name)]));
@@ -85,6 +86,14 @@ export class Stage {
     return proxy;
   }
 
+  /** Stands in front of a pod, and can cut it off. */
+  async network(url: string): Promise<TcpProxy> {
+    const { hostname: host, port } = new URL(url);
+    const network = await new TcpProxy({ host, port: Number(port) }).start();
+    this.#proxies.push(network);
+    return network;
+  }
+
   /** Ends the connectors and proxies of one test. */
   async clear(): Promise<void> {
     await Promise.all(this.#connectors.splice(0).map((connector) => connector.close()));
@@ -122,6 +131,10 @@ export class WholeStage extends Stage {
   override async start(): Promise<void> {
     await super.start();
     this.#pod = await serveWhole(this.relay);
+  }
+
+  override async network(url = this.url): Promise<TcpProxy> {
+    return await super.network(url);
   }
 
   override async stop(): Promise<void> {

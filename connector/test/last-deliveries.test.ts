@@ -1,11 +1,10 @@
-import { describe, expect, jest, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { HttpClient } from "../../test/support/http.ts";
 import { until } from "../../test/support/until.ts";
 import type { RelayError } from "../src/errors.ts";
 import type { Connector } from "../src/index.ts";
-import { LAST_LOOK_UPS_MS } from "../src/limits.ts";
 import { untilState } from "./kit.ts";
-import { holdWaits } from "./times.ts";
+import { holdWaits, Waits } from "./times.ts";
 import { useVerificationScene } from "./verification-scene.ts";
 
 const scene = useVerificationScene();
@@ -140,16 +139,13 @@ test("A reply that came before the end is the answer to its question, whatever e
 
 test("A relay that has look-ups wait holds up no end for longer than two seconds", async () => {
   await bobTrusts({});
-  const timeIsOver = holdWaits(LAST_LOOK_UPS_MS);
+  const waits = new Waits();
   const { cameIn } = underKeysThatAreLookedUp();
   for (let n = 0; n < 40; n += 1) await scene.alice.send("agent://bob", { n });
   await until("all came in", () => cameIn() === 40);
   scene.proxy.closeAgents(4409);
   await scene.proxy.left();
-  await until("its last look-ups have their time", () => {
-    return jest.mocked(setTimeout).mock.calls.some(([, ms]) => ms === LAST_LOOK_UPS_MS);
-  });
-  timeIsOver();
+  await waits.end(2000);
   await untilState(scene.bob, "closed");
   expect(scene.heard.deliveries).toHaveLength(40);
 });

@@ -1,5 +1,5 @@
 import type { IssuerRecord } from "../credentials/issuer-record.ts";
-import type { Io } from "./io.ts";
+import type { Input } from "./io.ts";
 import { readKeyFile } from "./key-file.ts";
 import { readIssuerRecords } from "./records.ts";
 
@@ -13,7 +13,7 @@ export const BELIEVED = { issuer: { type: "string", multiple: true }, key: { typ
  */
 export async function readBelieved(
   { issuer: files, key }: { readonly issuer?: readonly string[]; readonly key?: string },
-  io: Pick<Io, "stdin">,
+  io: Input,
 ): Promise<IssuerRecord[] | undefined> {
   if (files === undefined && key === undefined) return undefined;
   const named = await readIssuerRecords(files ?? [], io);

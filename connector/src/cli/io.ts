@@ -10,5 +10,8 @@ export interface Io {
   readonly signal: AbortSignal;
 }
 
+/** What a command reads of. */
+export type Input = Pick<Io, "stdin" | "signal">;
+
 /** A stream to write to; a terminal when `isTTY`. Programs that a command starts write to its `fd`, if it has one. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly fd?: number };

@@ -4,7 +4,7 @@ import type { IssuerKeyPair } from "../credentials/issuing.ts";
 import { membersOf, textOf } from "../frames.ts";
 import { Failure } from "./failure.ts";
 import { jsonOf, readText } from "./files.ts";
-import type { Io } from "./io.ts";
+import type { Input } from "./io.ts";
 import { okpKeyOf } from "./okp-keys.ts";
 import { writePrivateFile } from "./private-file.ts";
 
@@ -40,7 +40,7 @@ export function speakFor(agents: readonly string[], agent: string): boolean {
 }
 
 /** @throws {Failure} `invalid_key`, which shows nothing of the file. */
-export async function readIssuerFile(file: string, io: Pick<Io, "stdin">): Promise<SigningIssuer> {
+export async function readIssuerFile(file: string, io: Input): Promise<SigningIssuer> {
   const members = membersOf(jsonOf(await readText(file, io), () => noIssuer(file)));
   const issuer = textOf(members.issuer);
   const key = okpKeyOf("Ed25519", members.private_key);

@@ -1,19 +1,19 @@
-import { text } from "node:stream/consumers";
 import { parseJson } from "../parse-json.ts";
 import type { JsonObject } from "../types.ts";
 import { usageError } from "./failure.ts";
-import type { Io } from "./io.ts";
+import { readInput } from "./files.ts";
+import type { Input } from "./io.ts";
 
 /** The payload that a word gives, or standard input for `-` or no word. @throws {Failure} `usage`. */
-export async function readPayload(word: string | undefined, io: Pick<Io, "stdin">): Promise<JsonObject> {
+export async function readPayload(word: string | undefined, io: Input): Promise<JsonObject> {
   return payloadOf(await payloadText(word, io));
 }
 
-async function payloadText(word: string | undefined, { stdin }: Pick<Io, "stdin">): Promise<string> {
+async function payloadText(word: string | undefined, io: Input): Promise<string> {
   if (word !== undefined && word !== "-") return word;
-  if ((stdin as { isTTY?: boolean }).isTTY && word === undefined)
+  if ((io.stdin as { isTTY?: boolean }).isTTY && word === undefined)
     throw usageError("The payload is missing: give it as the second word, or pipe it in.");
-  return await text(stdin);
+  return await readInput(io);
 }
 
 function payloadOf(given: string): JsonObject {

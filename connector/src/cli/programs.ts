@@ -11,7 +11,7 @@ import { jsonLine } from "./output.ts";
 /** More than fits into an envelope. */
 const MAX_OUTPUT_BYTES = 65_536;
 /** What a program printed before it ended has come by then, whatever of it still holds its standard output. */
-const LAST_OUTPUT_MS = 1000;
+export const LAST_OUTPUT_MS = 1000;
 /** What the signal does not end by then is killed. */
 const END_MS = 5000;
 const LOOK_MS = 50;

@@ -3,7 +3,7 @@ import { membersOf } from "../frames.ts";
 import type { TrustedKey } from "../types.ts";
 import { type Failure, usageError } from "./failure.ts";
 import { jsonOf, readText } from "./files.ts";
-import type { Io } from "./io.ts";
+import type { Input } from "./io.ts";
 
 /** Public records in files: of keys, as `relay keygen` prints them, and of issuers, as `relay issuer new` does. */
 
@@ -18,7 +18,7 @@ export interface PublicKeys {
 }
 
 /** The records of a file: one, a list, or the member `issuers` of a relay's signing manifest or keys file. @throws {Failure} */
-export async function readRecords(file: string, io: Pick<Io, "stdin">): Promise<readonly unknown[]> {
+export async function readRecords(file: string, io: Input): Promise<readonly unknown[]> {
   const value = jsonOf(await readText(file, io), () => usageError(`${file} is not JSON.`));
   if (Array.isArray(value)) return value;
   const { issuers } = membersOf(value);
@@ -26,7 +26,7 @@ export async function readRecords(file: string, io: Pick<Io, "stdin">): Promise<
 }
 
 /** Of issuers, and of nothing else. @throws {Failure} */
-export async function readIssuerRecords(files: readonly string[], io: Pick<Io, "stdin">): Promise<IssuerRecord[]> {
+export async function readIssuerRecords(files: readonly string[], io: Input): Promise<IssuerRecord[]> {
   const records: IssuerRecord[] = [];
   for (const file of files) {
     for (const record of await readRecords(file, io)) {
@@ -38,7 +38,7 @@ export async function readIssuerRecords(files: readonly string[], io: Pick<Io, "
 }
 
 /** The record of a key that is to have a credential. @throws {Failure} */
-export async function readPublicKeys(file: string, io: Pick<Io, "stdin">): Promise<PublicKeys> {
+export async function readPublicKeys(file: string, io: Input): Promise<PublicKeys> {
   const [record, ...more] = await readRecords(file, io);
   const { alg, public_key, sealing_public_key: sealingKey, agents = [] } = membersOf(record);
   const isKey = alg === "ed25519" && typeof public_key === "string" && Array.isArray(agents) && more.length === 0;

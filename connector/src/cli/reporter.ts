@@ -3,7 +3,7 @@ import type { Output } from "./io.ts";
 import { jsonLine, lineFor, type Style, styled } from "./output.ts";
 
 /** With the start of a process it is less than 3 s. */
-const SILENT_MS = 2000;
+export const SILENT_MS = 2000;
 
 /** Reports on stderr what happens beside a command's result: as text, or as JSON lines for programs. */
 export class Reporter {

@@ -3,7 +3,7 @@ import { Failure, failureOf } from "./failure.ts";
 import type { RelayHttp } from "./relay-http.ts";
 import type { Reporter } from "./reporter.ts";
 
-const POLL_MS = 1000;
+export const LOOK_MS = 1000;
 const DECISIONS: ReadonlySet<unknown> = new Set(["approved", "rejected", "expired"]);
 
 interface Asking {
@@ -35,7 +35,7 @@ export async function decisionOn(
       if (DECISIONS.has(session?.status)) return String(session?.status);
     }
     if (Date.now() >= deadline) throw undecided(away);
-    await pause(Math.min(POLL_MS, deadline - Date.now()), signal);
+    await pause(Math.min(LOOK_MS, deadline - Date.now()), signal);
   }
 }
 

@@ -4,7 +4,7 @@ import { membersOf } from "../frames.ts";
 import { GATEWAY_KEY_PREFIX } from "../gateway-keys.ts";
 import type { TrustedKey } from "../types.ts";
 import { Failure } from "./failure.ts";
-import type { Io } from "./io.ts";
+import type { Input } from "./io.ts";
 import { readRecords, trustedKeyOf } from "./records.ts";
 
 /** Whom an agent believes without the relay's word. */
@@ -21,11 +21,7 @@ export interface Trust {
  * @param pinned the issuers of the agent's key file; a record of `--trust` counts in place of one of the same name.
  * @throws {Failure} `invalid_key`.
  */
-export async function readTrust(
-  files: readonly string[],
-  pinned: readonly IssuerRecord[],
-  io: Pick<Io, "stdin">,
-): Promise<Trust> {
+export async function readTrust(files: readonly string[], pinned: readonly IssuerRecord[], io: Input): Promise<Trust> {
   const keys = new Map<string, TrustedKey[]>();
   const issuers = new Map(pinned.map((record) => [record.issuer, record]));
   const gateways: string[] = [];

@@ -2,7 +2,8 @@ import { afterEach, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, record } from "../kit.ts";
-import { CommandLine, Waits } from "./kit.ts";
+import { Waits } from "../times.ts";
+import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 const BOB = "agent://bob-hmac";

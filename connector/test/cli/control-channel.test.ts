@@ -1,20 +1,10 @@
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { channelDialer } from "../../src/cli/control/channel.ts";
+import { channelDialer, HANDSHAKE_MS } from "../../src/cli/control/channel.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, jsonLines, next, testAgent } from "../kit.ts";
-import {
-  ALICE,
-  asker,
-  BOB,
-  besides,
-  ControlSockets,
-  dated,
-  ended,
-  HELLO,
-  holdHandshakeTime,
-  holdIntervals,
-} from "./control-kit.ts";
+import { holdIntervals, holdSignals } from "../times.ts";
+import { ALICE, asker, BOB, besides, ControlSockets, dated, ended, HELLO } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
@@ -55,7 +45,7 @@ describe("The control socket is for whoever has the agent's key", () => {
       ["ask", BOB, HELLO],
       ["receipt", `ses_${"0".repeat(26)}`],
     ];
-    holdHandshakeTime();
+    holdSignals(HANDSHAKE_MS);
     const ran = commands.map(([command = "", ...words]) => line.run([command, "--json", "--key", key, ...words]));
     for (const { code, stdout, stderr } of await Promise.all(ran)) {
       expect([code, stdout]).toEqual([7, ""]);

@@ -9,7 +9,7 @@ import { next } from "../kit.ts";
 import { ALICE, asker, BOB, ControlSockets, dated, ended } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
 
-/** Silence that ends a channel, and the look that finds it. */
+/** Silence that ends a channel, and the look that finds it. Source: docs/security.md#the-control-socket. */
 const SILENT_MS = 12_000;
 
 /** Both ends of a channel that a program without the key passes on. */

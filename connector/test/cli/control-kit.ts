@@ -4,8 +4,7 @@ import { link } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { basename, dirname, join } from "node:path";
 import type { TLSSocket } from "node:tls";
-import { jest } from "@jest/globals";
-import { channelDialer, HANDSHAKE_MS } from "../../src/cli/control/channel.ts";
+import { channelDialer } from "../../src/cli/control/channel.ts";
 import { LiveLines } from "../../src/cli/control/live-lines.ts";
 import type { ControlPlace } from "../../src/cli/control/place.ts";
 import { socketPaths } from "../../src/cli/control/socket-path.ts";
@@ -111,29 +110,6 @@ export class ControlSockets {
       holder.once("close", () => client.destroy());
     });
   }
-}
-
-const timeout = AbortSignal.timeout.bind(AbortSignal);
-
-/** From now on the time that a client gives a handshake does not pass. @returns what ends that of the present ones. */
-export function holdHandshakeTime(): () => void {
-  const times: AbortController[] = [];
-  jest.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
-    if (ms !== HANDSHAKE_MS) return timeout(ms);
-    const time = new AbortController();
-    times.push(time);
-    return time.signal;
-  });
-  return () => {
-    for (const time of times.splice(0)) time.abort();
-  };
-}
-
-/** What is repeated from now on waits for `jest.advanceTimersByTime`. */
-export function holdIntervals(): void {
-  const clocks = ["Date", "hrtime", "performance"] as const;
-  const once = ["setTimeout", "clearTimeout", "setImmediate", "clearImmediate", "nextTick", "queueMicrotask"] as const;
-  jest.useFakeTimers({ doNotFake: [...clocks, ...once] });
 }
 
 /** Another name that commands of the agent try, too. */

@@ -2,11 +2,12 @@ import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { acceptedChannel } from "../../src/cli/control/channel.ts";
+import { acceptedChannel, HANDSHAKE_MS } from "../../src/cli/control/channel.ts";
 import { SharedConnection } from "../../src/cli/sharing/shared-connection.ts";
 import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
-import { besides, ControlSockets, holdHandshakeTime } from "./control-kit.ts";
+import { holdSignals } from "../times.ts";
+import { besides, ControlSockets } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice"));
@@ -40,7 +41,7 @@ async function untilOnline(connection: SharedConnection): Promise<void> {
 test("A program that shows a process its own socket under another name keeps it from nothing", async () => {
   const path = await sockets.left();
   const connection = sharing();
-  const timeIsOver = holdHandshakeTime();
+  const timeIsOver = holdSignals(HANDSHAKE_MS);
   let [turnedAway, mirrored] = [0, 0];
   await sockets.pretend(besides(path, "mirror"), async (client) => {
     const own = (await readdir(dirname(path))).find((name) => name.includes(`-${process.pid}-`));

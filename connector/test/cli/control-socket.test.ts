@@ -6,9 +6,10 @@ import { SharedConnection } from "../../src/cli/sharing/shared-connection.ts";
 import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
-import { asker, BOB, ControlSockets, HELLO, holdIntervals } from "./control-kit.ts";
+import { holdIntervals } from "../times.ts";
+import { asker, BOB, ControlSockets, HELLO } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
-import type { Environment, Running } from "./shell.ts";
+import type { Environment, Running } from "./running.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 const sockets = new ControlSockets(line);

@@ -8,7 +8,8 @@ import { Clients } from "../../src/cli/control/clients.ts";
 import { findHolder } from "../../src/cli/control/holder.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, jsonLines } from "../kit.ts";
-import { asker, BOB, besides, ControlSockets, HELLO, holdHandshakeTime } from "./control-kit.ts";
+import { holdSignals } from "../times.ts";
+import { asker, BOB, besides, ControlSockets, HELLO } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
@@ -94,7 +95,7 @@ describe("What listens in the folder and does not prove the key", () => {
       met += 1;
     };
     for (let n = 0; n < 10; n += 1) await sockets.pretend(besides(path, `silent${n}`), meet);
-    const timeIsOver = holdHandshakeTime();
+    const timeIsOver = holdSignals(HANDSHAKE_MS);
     const found = errorOf(findHolder(sockets.place()));
     await until("it tries all of them", () => met === 10);
     timeIsOver();
@@ -149,7 +150,7 @@ describe("A process that has no room for a client", () => {
       meet(client);
       met += 1;
     });
-    const timeIsOver = holdHandshakeTime();
+    const timeIsOver = holdSignals(HANDSHAKE_MS);
     const sending = send();
     await until("it has tried", () => met >= times);
     timeIsOver();

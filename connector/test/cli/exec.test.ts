@@ -35,8 +35,7 @@ describe("relay listen --exec", () => {
     const io = { env: process.env, stderr: new PassThrough(), signal: new AbortController().signal } as unknown as Io;
     const pipes = () => process.getActiveResourcesInfo().filter((name) => name === "PipeWrap").length;
     const before = pipes();
-    const waits = `until [ -e ${line.file("go")} ] || [ ! -d ${line.folder} ]; do sleep 0.1; done`;
-    const left = `(${waits}; echo; echo on > ${line.file("went")}) & true`;
+    const left = `(${line.waitFor("go")}; echo; echo on > ${line.file("went")}) & true`;
     const run = (command: string, keepsOutput: boolean) =>
       runProgram(delivery, { command, variables: {}, keepsOutput }, io);
     expect(await run(`${left}; echo hi`, true)).toEqual({ exitCode: 0, printed: "hi\n" });

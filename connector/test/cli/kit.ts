@@ -1,62 +1,13 @@
-import { jest } from "@jest/globals";
 import { freePort } from "../../../test/support/free-port.ts";
 import type { Pod } from "../../../test/support/relay.ts";
-import { until } from "../../../test/support/until.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { Stage } from "../kit.ts";
-import { type Environment, type Running, Shell } from "./shell.ts";
-
-/** How long `relay request --wait` waits from one look at its session to the next. */
-export const LOOK_MS = 1000;
+import type { Environment, Running } from "./running.ts";
+import { Shell } from "./shell.ts";
 
 /** An address where nothing listens. */
 export async function nowhere(): Promise<string> {
   return `http://127.0.0.1:${await freePort()}`;
-}
-
-const REAL = { setTimeout, clearTimeout, now: performance.now.bind(performance) };
-let aheadMs = 0;
-
-/** @returns what sets the monotonic time of this process forward. */
-export function leapingTime(): (ms: number) => void {
-  jest.spyOn(performance, "now").mockImplementation(() => REAL.now() + aheadMs);
-  return (ms) => {
-    aheadMs += ms;
-  };
-}
-
-/** The waits of this process that begin from now on: a test can end one before its time. */
-export class Waits {
-  readonly #callbacks = new Map<unknown, { ms: number; end: () => void }>();
-
-  constructor() {
-    const begin = (callback: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
-      const end = () => {
-        this.#callbacks.delete(timer);
-        callback(...args);
-      };
-      const timer = REAL.setTimeout(end, ms);
-      this.#callbacks.set(timer, { ms, end });
-      return timer;
-    };
-    jest.spyOn(globalThis, "setTimeout").mockImplementation(begin as typeof setTimeout);
-    jest.spyOn(globalThis, "clearTimeout").mockImplementation((timer) => {
-      this.#callbacks.delete(timer);
-      REAL.clearTimeout(timer);
-    });
-  }
-
-  /** Resolves once a wait of at least so many ms has begun. */
-  async begun(ms: number): Promise<void> {
-    await until(`a wait of ${ms} ms begins`, () => [...this.#callbacks.values()].some((wait) => wait.ms >= ms));
-  }
-
-  /** Ends the waits of just so many ms, once there are as many as this. */
-  async end(ms: number, count = 1): Promise<void> {
-    const all = () => [...this.#callbacks.values()].filter((wait) => wait.ms === ms);
-    await until(`${count} waits of ${ms} ms begin`, () => all().length >= count);
-    for (const { end } of all()) end();
-  }
 }
 
 /** A whole relay on one address, key files of its agents, and command lines that are run against it. */

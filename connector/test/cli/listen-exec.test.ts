@@ -5,20 +5,18 @@ import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { runForDelivery } from "../../src/cli/exec.ts";
 import type { Io } from "../../src/cli/io.ts";
+import { LAST_OUTPUT_MS } from "../../src/cli/programs.ts";
 import type { Reporter } from "../../src/cli/reporter.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next } from "../kit.ts";
+import { leapingTime, Waits } from "../times.ts";
 import { BOB } from "./control-kit.ts";
-import { CommandLine, leapingTime, Waits } from "./kit.ts";
+import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 
 const alice = () => line.stage.online("alice", line.url);
-/** How long a listener waits for the output of a program that has ended. */
-const LAST_OUTPUT_MS = 1000;
 const text = (file: string) => line.text(file);
-/** A program that runs until there is a file, or the test's folder is gone. */
-const waitFor = (file: string) => `until [ -e ${line.file(file)} ] || [ ! -d ${line.folder} ]; do sleep 0.1; done`;
 
 // Not before the relay has ended: time must not go back.
 afterAll(() => {
@@ -87,7 +85,7 @@ describe("relay listen --exec", () => {
   });
 
   test("goes on when a program has ended and left something behind that holds its output", async () => {
-    await line.listen("bob-hmac", "--reply", "--exec", `(${waitFor("go")}) & echo hi`);
+    await line.listen("bob-hmac", "--reply", "--exec", `(${line.waitFor("go")}) & echo hi`);
     const sender = await alice();
     const waits = new Waits();
     for (const n of [1, 2]) {
@@ -104,7 +102,7 @@ describe("relay listen --exec", () => {
     const io = { env: process.env, stderr: new PassThrough(), signal: new AbortController().signal } as unknown as Io;
     const receiver = await line.stage.online("bob-hmac", line.url);
     await (await alice()).send(BOB, {});
-    const options = { command: waitFor("told"), replies: false, variables: {}, reporter, slowAfterMs: 1 };
+    const options = { command: line.waitFor("told"), replies: false, variables: {}, reporter, slowAfterMs: 1 };
     const running = runForDelivery(await next(receiver), options, io);
     await until("it is said", () => said.length > 0);
     await line.write("told", "");
@@ -135,7 +133,7 @@ describe("relay listen --exec", () => {
   });
 
   test("says so when a reply reached nobody", async () => {
-    const listener = await line.listen("bob-hmac", "--reply", "--exec", `${waitFor("gone")}; echo hi`);
+    const listener = await line.listen("bob-hmac", "--reply", "--exec", `${line.waitFor("gone")}; echo hi`);
     const sender = await alice();
     await sender.send(BOB, {});
     await sender.close();

@@ -34,11 +34,12 @@ export class Printed {
     await this.#until(`it printed ${count} lines`, () => this.lines.length >= count);
   }
 
-  /** @returns a stream that keeps what is written to it. */
-  collect(name: "stdout" | "stderr"): Writable {
+  /** @returns a stream that keeps what is written to it, and passes it on to another. */
+  collect(name: "stdout" | "stderr", other?: Writable): Writable {
     return new Writable({
       write: (chunk, _, done) => {
         this[name] += String(chunk);
+        other?.write(chunk);
         done();
       },
     });

@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { LOOK_MS } from "../../src/cli/session-decision.ts";
 import type { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, untilState } from "../kit.ts";
+import { Waits } from "../times.ts";
 import { ALICE, BOB, HELLO } from "./control-kit.ts";
-import { CommandLine, LOOK_MS, Waits } from "./kit.ts";
-import type { Running } from "./shell.ts";
+import { CommandLine } from "./kit.ts";
+import type { Running } from "./running.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 let bob: Connector;

@@ -117,6 +117,19 @@ describe("relay send", () => {
   });
 });
 
+test.each([`send ${BOB} -`, "inspect -"])(
+  "relay %s ends with the first signal while it reads standard input",
+  async (words) => {
+    const command = line.begin([...words.split(" "), "--json"], { RELAY_KEY_FILE: line.keyFile("alice") });
+    command.stdin.write("{");
+    await until("it reads", () => command.stdin.readableLength === 0);
+    void command.stop();
+    await until("it has ended", () => command.code !== undefined).finally(() => command.stdin.end());
+    expect(command.code).toBe(130);
+    expect(command.reports).toMatchObject([{ event: "error", code: "aborted", outcome: "refused" }]);
+  },
+);
+
 describe("Secrets", () => {
   test("are refused on the command line, and are not repeated", async () => {
     const secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I";

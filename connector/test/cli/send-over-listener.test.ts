@@ -1,10 +1,10 @@
 import { readdir } from "node:fs/promises";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
-import { TcpProxy } from "../../../test/support/tcp-proxy.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next } from "../kit.ts";
+import { Waits } from "../times.ts";
 import { BOB, ControlSockets, HELLO } from "./control-kit.ts";
-import { CommandLine, Waits } from "./kit.ts";
+import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 
@@ -13,12 +13,6 @@ const sockets = new ControlSockets(line);
 afterEach(() => {
   jest.restoreAllMocks();
 });
-
-/** The relay, behind a network that a test can hold up. */
-async function slowRelay() {
-  const proxy = await new TcpProxy({ host: "127.0.0.1", port: Number(new URL(line.url).port) }).start();
-  return Object.assign(proxy, { [Symbol.asyncDispose]: () => proxy.stop() });
-}
 
 const bob = () => line.stage.online("bob-hmac", line.url);
 
@@ -55,16 +49,16 @@ describe("relay send, beside a relay listen of its agent,", () => {
   });
 
   test("says within 3 s what it waits for, whether as text or as JSON, and sends it when it can", async () => {
-    await using proxy = await slowRelay();
-    const at = ["--url", `http://${proxy.host}`, ...as("alice")];
+    const network = await line.stage.network(line.url);
+    const at = ["--url", `http://${network.host}`, ...as("alice")];
     const listener = line.begin(["listen", "--json", ...at]);
     await listener.reported("online");
-    proxy.hold();
+    network.hold();
     const waits = new Waits();
     const [asText, asJson] = [[], ["--json"]].map((json) => line.begin(["send", ...json, ...at, BOB, HELLO]));
     await waits.end(2000, 2);
     await Promise.all([asText?.wrote("Waiting for"), asJson?.reported("waiting")]);
-    proxy.letGo();
+    network.letGo();
     expect([await asText?.end(), await asJson?.end()]).toEqual([0, 0]);
     expect(asJson?.reports).toMatchObject([{ event: "waiting" }]);
   });

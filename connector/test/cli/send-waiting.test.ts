@@ -1,9 +1,11 @@
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { SILENT_MS } from "../../src/cli/reporter.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
+import { LONG_MS, Waits } from "../times.ts";
 import { BOB, HELLO } from "./control-kit.ts";
 import { expectFailure } from "./failing.ts";
-import { CommandLine, Waits } from "./kit.ts";
+import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 
@@ -70,7 +72,7 @@ describe("relay send, where the relay's limit for its address is reached, which 
     await reachLimit(60_000);
     const waits = new Waits();
     const failing = expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO], 4, "rate_limited");
-    await waits.begun(50_000);
+    await waits.begun(50_000, LONG_MS);
     await waits.end(15_000);
     await failing;
     expect(alice.state.status).toBe("online");
@@ -81,7 +83,7 @@ describe("relay send, where the relay's limit for its address is reached, which 
     const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
     const waits = new Waits();
     const sending = line.begin(["send", "--json", "agent://nobody", HELLO, "--wait-online", "1"], env);
-    await waits.end(2000);
+    await waits.end(SILENT_MS);
     expect(await sending.end()).toBe(5);
     expect(sending.reports).toMatchObject([
       { event: "waiting" },

@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { LOOK_MS } from "../../src/cli/session-decision.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
+import { Waits } from "../times.ts";
 import { BOB } from "./control-kit.ts";
 import { expectFailure } from "./failing.ts";
-import { CommandLine, LOOK_MS, Waits } from "./kit.ts";
+import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 

@@ -1,24 +1,16 @@
 import { readFile } from "node:fs/promises";
-import { Readable } from "node:stream";
 import { describe, expect, test } from "@jest/globals";
-import { run as runKeys } from "../../../deploy/keys/run.ts";
+import { keysCommand } from "../../../test/local/commands.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, record } from "../kit.ts";
 import { CommandLine, nowhere } from "./kit.ts";
-import { Printed } from "./printed.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 
 /** `npm run keys`, on the keys file of the relay. */
-async function keys(args: string[], input = "") {
-  const said = new Printed();
-  const [stdout, stderr] = [said.collect("stdout"), said.collect("stderr")];
-  const env = { RELAY_KEYS_FILE: line.stage.relay.keysFile };
-  const code = await runKeys(args, { env, stdin: Readable.from([input]), stdout, stderr });
-  return { code, printed: said.stdout, said: said.stderr };
-}
+const keys = (args: readonly string[], input?: string) => keysCommand(line.stage.relay.keysFile, args, input);
 
 const ALICE = "agent://alice";
 
@@ -56,8 +48,8 @@ describe("relay keygen", () => {
     expect(await line.mode("carol.json")).toBe(0o600);
 
     const add = ["add", "--url", line.url];
-    const printed = expect.stringContaining("one gateway and one connector were asked");
-    expect(await keys(add, made.stdout)).toEqual({ code: 0, printed, said: "" });
+    const stdout = expect.stringContaining("one gateway and one connector were asked");
+    expect(await keys(add, made.stdout)).toEqual({ code: 0, stdout, stderr: "" });
     const { refusals } = await refusalsAtStart("carol.json");
     expect(refusals).toEqual([]);
     expect(await check("carol.json", "--register")).toMatchObject({ code: 0 });
@@ -70,7 +62,7 @@ describe("relay keygen", () => {
     const elsewhere = ["--file", line.file("other.keys.json")];
     expect(await keys(["add", ...elsewhere, "--url", await nowhere()], made.stdout)).toMatchObject({
       code: 0,
-      said: "",
+      stderr: "",
     });
     const again = await line.run(["keygen", "--agent", "agent://frank"]);
     const { code } = await keys(["add", ...elsewhere, "--url", line.url, "--wait", "1"], again.stdout);
@@ -129,9 +121,9 @@ describe("relay keygen", () => {
 
   test("makes records that keys add refuses when they were tampered with, without quoting them", async () => {
     for (const record of ["no json", '{"key_id":"gateway-x","alg":"hmac-sha256","secret":"c2VjcmV0","agents":[]}']) {
-      const { code, said } = await keys(["add"], record);
+      const { code, stderr } = await keys(["add"], record);
       expect(code).toBe(1);
-      expect(said).not.toContain("c2VjcmV0");
+      expect(stderr).not.toContain("c2VjcmV0");
     }
   });
 });

@@ -1,45 +1,10 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
-import { run } from "../../src/cli/run.ts";
-import { Printed } from "./printed.ts";
+import { type Environment, Running } from "./running.ts";
 
 /** A command says what it waits for when that takes 2 s: a matter of how busy the machine is. */
 const WAITS = /^(?:\{"event":"waiting","message":")?Waiting for .*\n/gm;
-
-export type Environment = Readonly<Record<string, string>>;
-
-/** A `relay` that runs in this process. */
-export class Running extends Printed {
-  readonly stdin = new PassThrough();
-  /** Undefined until it ends. */
-  code: number | undefined;
-  readonly #stopped = new AbortController();
-  readonly #ended: Promise<number>;
-
-  constructor(args: readonly string[], env: Environment) {
-    super();
-    const { stdin } = this;
-    const [stdout, stderr] = [this.collect("stdout"), this.collect("stderr")];
-    this.#ended = run([...args], { env, stdin, stdout, stderr, signal: this.#stopped.signal }).then((code) => {
-      this.code = code;
-      return code;
-    });
-  }
-
-  /** @returns the exit code. */
-  async end(): Promise<number> {
-    return await this.#ended;
-  }
-
-  /** Ends it as a signal does. @returns the exit code. */
-  async stop(): Promise<number> {
-    this.#stopped.abort();
-    this.stdin.end();
-    return await this.#ended;
-  }
-}
 
 /** Runs command lines in a folder of its own, which is the working directory of this process from `start` to `stop`. */
 export class Shell {
@@ -76,6 +41,11 @@ export class Shell {
 
   async mode(name: string): Promise<number> {
     return (await stat(this.file(name))).mode & 0o777;
+  }
+
+  /** @returns what a program of `sh` waits for a file with, or for the end of the test's folder. */
+  waitFor(name: string): string {
+    return `until [ -e ${this.file(name)} ] || [ ! -d ${this.folder} ]; do sleep 0.1; done`;
   }
 
   /** Its environment is what is given here and nothing else, but for PATH and the folder of its sockets. */

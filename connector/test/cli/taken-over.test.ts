@@ -1,22 +1,21 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import { TcpProxy } from "../../../test/support/tcp-proxy.ts";
+import type { TcpProxy } from "../../../test/support/tcp-proxy.ts";
 import { until } from "../../../test/support/until.ts";
 import { SharedConnection } from "../../src/cli/sharing/shared-connection.ts";
 import { Connector, type Delivery } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
 import { ALICE, ControlSockets } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
-import type { Running } from "./shell.ts";
+import type { Running } from "./running.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 const sockets = new ControlSockets(line);
 const followers: SharedConnection[] = [];
 let network: TcpProxy;
 beforeEach(async () => {
-  network = await new TcpProxy({ host: "127.0.0.1", port: Number(new URL(line.url).port) }).start();
+  network = await line.stage.network(line.url);
 });
 afterEach(async () => {
-  await network.stop();
   sockets.clear();
   for (const follower of followers.splice(0)) await follower.close();
 });

@@ -92,7 +92,7 @@ describe("The HTTP server", () => {
     const link = `${await stage.write("beside.json", {})}.link`;
     await symlink("nowhere", link);
     const server = await stage.begin("alice", stage.url, ["--http", "127.0.0.1:0", "--token-file", link]);
-    expect(await server.exitCode).toBe(2);
+    expect(await server.end()).toBe(2);
     expect(jsonLines(server.stderr).at(-1)).toMatchObject({ code: "usage", message: expect.stringContaining("link") });
   });
 
@@ -121,7 +121,7 @@ describe("The HTTP server", () => {
 
   test("listens for other machines only where it is told what they call it", async () => {
     const open = await stage.begin("alice", stage.url, ["--http", "0.0.0.0:0"]);
-    expect(await open.exitCode).toBe(2);
+    expect(await open.end()).toBe(2);
     const server = await stage.httpServer("alice", ["--http-name", "relay-mcp.example"]);
     expect((await post(server, INITIALIZE, { host: "relay-mcp.example:443" })).status).toBe(200);
     expect((await post(server, INITIALIZE, { host: "other.example" })).status).toBe(403);

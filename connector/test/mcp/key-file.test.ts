@@ -1,8 +1,9 @@
 import { rm } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
+import type { Running } from "../cli/running.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next } from "../kit.ts";
-import { McpStage, type Running } from "./kit.ts";
+import { McpStage } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
 const KEY = { key_id: "alice-1", alg: "ed25519" };
@@ -10,7 +11,7 @@ const KEY = { key_id: "alice-1", alg: "ed25519" };
 const stage = shared(new McpStage("alice", "bob"));
 
 async function ended(process: Running) {
-  return { exitCode: await process.exitCode, stderr: process.stderr };
+  return { code: await process.end(), stderr: process.stderr };
 }
 
 describe("While the key cannot be used", () => {
@@ -59,8 +60,8 @@ describe("While the key cannot be used", () => {
     const http = stage.beginOf(file, stage.url, ["--http", "127.0.0.1:0"]);
     const stdio = stage.beginOf(file, stage.url);
     stdio.stdin.end();
-    for (const { exitCode, stderr } of await Promise.all([http, stdio].map(ended))) {
-      expect(exitCode).toBe(7);
+    for (const { code, stderr } of await Promise.all([http, stdio].map(ended))) {
+      expect(code).toBe(7);
       expect(jsonLines(stderr)).toMatchObject([{ event: "error", code: "invalid_key" }]);
     }
   });

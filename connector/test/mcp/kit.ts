@@ -1,17 +1,15 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PassThrough, Transform } from "node:stream";
+import { PassThrough, type Writable } from "node:stream";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { TcpProxy } from "../../../test/support/tcp-proxy.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
-import { run } from "../../src/cli/run.ts";
 import type { AgentKey } from "../../src/index.ts";
-import { Printed } from "../cli/printed.ts";
+import { type Environment, Running } from "../cli/running.ts";
 import { jsonLines, type TestAgent, WholeStage } from "../kit.ts";
 
 /** What a tool answered, as it came over the wire. */
@@ -19,32 +17,6 @@ import { jsonLines, type TestAgent, WholeStage } from "../kit.ts";
 type Structured = any;
 
 type Transport = StdioServerTransport | StdioClientTransport | StreamableHTTPClientTransport;
-
-/** A `relay mcp`, or another command, that runs in this process. */
-export class Running extends Printed {
-  readonly stdin = new PassThrough();
-  /** What its client reads. */
-  readonly output = new Transform({
-    transform: (chunk, _, done) => {
-      this.stdout += String(chunk);
-      done(null, chunk);
-    },
-  });
-  readonly exitCode: Promise<number>;
-  readonly #stopped = new AbortController();
-
-  constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
-    super();
-    const [stdout, stderr] = [this.output.resume(), this.collect("stderr")];
-    this.exitCode = run([...args], { env, stdin: this.stdin, stdout, stderr, signal: this.#stopped.signal });
-  }
-
-  /** Ends it as a signal does. @returns the exit code. */
-  async stop(): Promise<number> {
-    this.#stopped.abort();
-    return await this.exitCode;
-  }
-}
 
 /** A host with a model: the SDK's own client, and the `relay mcp` that it started, or that it reaches over HTTP. */
 export class Host {
@@ -72,7 +44,7 @@ export class Host {
     });
     if (this.#running !== undefined) {
       this.client.onerror = (error) => this.errors.push(error);
-      void this.#running.exitCode.then(() => this.#transport.close());
+      void this.#running.end().then(() => this.#transport.close());
     }
     await this.client.connect(this.#transport as Parameters<Client["connect"]>[0]);
     return this;
@@ -82,7 +54,7 @@ export class Host {
   async stop(): Promise<void> {
     await this.client.close();
     this.#running?.stdin.end();
-    await this.#running?.exitCode;
+    await this.#running?.end();
   }
 
   /** What it reported on stderr. */
@@ -168,7 +140,6 @@ export interface HttpAccess {
 export class McpStage extends WholeStage {
   readonly #hosts: Host[] = [];
   readonly #running: Running[] = [];
-  readonly #networks: TcpProxy[] = [];
   #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
 
   override async start(): Promise<void> {
@@ -188,8 +159,10 @@ export class McpStage extends WholeStage {
 
   /** The same, of no key. */
   async keylessHost(url: string, options: readonly string[] = []): Promise<Host> {
-    const running = this.#begin(["mcp", "--json", ...options], { RELAY_URL: url });
-    return await this.#started(new Host(new StdioServerTransport(running.output, running.stdin), running));
+    const output = new PassThrough();
+    const running = this.#begin(["mcp", "--json", ...options], { RELAY_URL: url }, output);
+    // The SDK's transport of servers is the one that takes streams; a message is the same from either end.
+    return await this.#started(new Host(new StdioServerTransport(output, running.stdin), running));
   }
 
   /** A host of `relay mcp --http`. */
@@ -220,8 +193,8 @@ export class McpStage extends WholeStage {
     return this.#begin([command, "--json", "--key", file, "--url", url, ...options]);
   }
 
-  #begin(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
-    const running = new Running(args, { XDG_RUNTIME_DIR: this.path("."), ...env });
+  #begin(args: readonly string[], env: Environment = {}, output?: Writable): Running {
+    const running = new Running(args, { XDG_RUNTIME_DIR: this.path("."), ...env }, output);
     this.#running.push(running);
     return running;
   }
@@ -233,14 +206,6 @@ export class McpStage extends WholeStage {
     const { url, token_place } = server.reports.find(({ event }) => event === "mcp_http");
     const token = (await readFile(token_place, "utf8")).trim();
     return Object.assign(server, { url, token, tokenFile: token_place });
-  }
-
-  /** Stands in front of the relay, and can cut it off. */
-  async network(): Promise<TcpProxy> {
-    const { hostname: host, port } = new URL(this.url);
-    const network = await new TcpProxy({ host, port: Number(port) }).start();
-    this.#networks.push(network);
-    return network;
   }
 
   /** Resolves when the relay knows that the agent has no connection. */
@@ -276,7 +241,6 @@ export class McpStage extends WholeStage {
     const hosts = this.#hosts.splice(0);
     await Promise.all([...this.#running.splice(0), ...hosts].map((one) => one.stop()));
     await super.clear();
-    await Promise.all(this.#networks.splice(0).map((network) => network.stop()));
     const errors = hosts.flatMap((host) => host.errors);
     if (errors.length > 0) throw new Error(`stdout had something else than MCP: ${errors.join("\n")}`);
   }
