@@ -1,9 +1,11 @@
 import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { LOOK_MS } from "../../src/cli/session-decision.ts";
 import { CONNECTOR_ERRORS } from "../../src/errors.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
-import { IssuedCommandLine, LOOK_MS, leapingTime, Waits } from "./kit.ts";
+import { leapingTime, Waits } from "../times.ts";
+import { IssuedCommandLine } from "./kit.ts";
 
 const line = shared(new IssuedCommandLine("ann", "bob"));
 const BOB = "agent://acme.bob";
@@ -28,6 +30,20 @@ describe("An agent whose key is listed nowhere", () => {
       sealed: false,
       envelope: { payload: { n: 1 } },
     });
+  });
+
+  test("passes check though the relay learns of its issuer a moment later", async () => {
+    const { fetch } = globalThis;
+    const answers = [
+      { code: "invalid_credential", detail: "unknown_issuer: the relay knows no issuer with this iss." },
+    ];
+    const asked = jest.spyOn(globalThis, "fetch").mockImplementation(async (...request) => {
+      const refusal = String(request[0]).endsWith("/self-test") ? answers.pop() : undefined;
+      return refusal === undefined ? await fetch(...request) : Response.json(refusal, { status: 403 });
+    });
+    const { code, stdout } = await line.run(["check", ...as("ann")]);
+    asked.mockRestore();
+    expect([code, answers, jsonLines(stdout)[0].ok]).toEqual([0, [], true]);
   });
 
   test("is vouched for by the relay alone where nobody pinned its issuer, unless --trust does", async () => {

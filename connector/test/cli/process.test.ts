@@ -49,6 +49,12 @@ describe("The process of relay", () => {
     expect(unknown.stderr).toMatch(/^relay: .+\n$/);
   });
 
+  test("has no colours where no terminal shows them, whatever FORCE_COLOR says", async () => {
+    const unknown = new Process([BIN, "fly"], { cwd: line.folder, env: { FORCE_COLOR: "1" } });
+    expect(await unknown.end()).toBe(2);
+    expect(unknown.stderr).toMatch(/^relay: .+\n$/);
+  });
+
   test("stops with exit code 0 at SIGINT and SIGTERM", async () => {
     const both = [await listen("bob-hmac"), await listen("alice", "--stdin")] as const;
     expect(await both[0].end("SIGINT")).toBe(0);
@@ -84,8 +90,11 @@ describe("The process of relay listen --exec", () => {
     execFileSync("prlimit", ["--pid", String(child.pid), `--nofile=${limit}:`]);
 
   test("has its programs write to its standard error, and what they leave behind even when it has ended", async () => {
-    const waits = `until [ -e ${line.file("go")} ] || [ ! -d ${line.folder} ]; do sleep 0.1; done`;
-    const listener = await listen("bob-hmac", "--exec", `echo said; echo reported >&2; (${waits}; echo late) & exit 1`);
+    const listener = await listen(
+      "bob-hmac",
+      "--exec",
+      `echo said; echo reported >&2; (${line.waitFor("go")}; echo late) & exit 1`,
+    );
     await (await alice()).send(BOB, {});
     await listener.wrote("said\nreported\n");
     // The signal would also end what a program started that has not ended yet.

@@ -44,12 +44,13 @@ describe("A message", () => {
     },
   );
 
-  test("that a cancelled call no longer waits for is for the next one; the stream of the cancelled call has ended", async () => {
+  test("that a cancelled call no longer waits for is for the next one; stream and connection of the cancelled call have ended", async () => {
     const { raw, other } = await served();
     const bob = await stage.online("bob", stage.url);
     const waiting = await callTool(raw, "wait_for_messages", { timeout_seconds: 50 });
     await cancel(raw, waiting.id);
     expect(await waiting.body()).not.toContain('"jsonrpc"');
+    await waiting.gone();
     await bob.send(ALICE, { n: 1 });
     expect((await other.call("wait_for_messages")).messages).toMatchObject([{ payload: { n: 1 } }]);
   });

@@ -1,12 +1,16 @@
-import { describe, expect, jest, test } from "@jest/globals";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import type { Connector, Delivery } from "../../src/index.ts";
 import { UNTRUSTED_NOTE } from "../../src/mcp/instructions.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
+import { Waits } from "../times.ts";
 import { McpStage } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob-hmac"];
 const stage = shared(new McpStage("alice", "bob-hmac", "carol"));
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 /** Alice is sent a message under this id. */
 async function sentUnder(id: string, connector: Connector): Promise<string> {
@@ -40,6 +44,22 @@ describe("ask_agent", () => {
     const alice = await stage.onlineHost("alice", stage.url);
     const nobody = await alice.error("ask_agent", { to: "agent://carol", message: "hi" });
     expect(nobody).toMatchObject({ code: "target_not_online", outcome: "refused", retry: "later" });
+  });
+
+  test("says that no reply came in time, which then comes as a message", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob-hmac", stage.url);
+    const waits = new Waits();
+    const asked = alice.error("ask_agent", { to: BOB, message: "hi", timeout_seconds: 50 });
+    const question = await next(bob);
+    // What is left of its time once the ack is there: until then the whole of it runs.
+    const left = [45_000, 49_999.9] as const;
+    await waits.begun(...left);
+    waits.endBetween(...left);
+    expect(await asked).toMatchObject({ code: "timeout", outcome: "unknown" });
+    await question.reply({ late: true });
+    const { messages } = await alice.call("wait_for_messages");
+    expect(messages).toMatchObject([{ type: "message.reply", payload: { late: true } }]);
   });
 
   test("asks an agent that answers one type of message alone, as send_message sends it", async () => {

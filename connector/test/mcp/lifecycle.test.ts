@@ -1,8 +1,10 @@
-import { describe, expect, test } from "@jest/globals";
+import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import type { Frame } from "../../../test/support/agent.ts";
 import { until } from "../../../test/support/until.ts";
+import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { shared } from "../fixture.ts";
 import { testAgent } from "../kit.ts";
+import { leapingTime } from "../times.ts";
 import { type Host, McpStage } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
@@ -11,6 +13,11 @@ const [ALICE, BOB] = ["agent://alice", "agent://bob"];
 const ALONE = ["--max-age", "600"];
 
 const stage = shared(new McpStage("alice", "bob", "dora"));
+
+// Not before the relay has ended: time must not go back.
+afterAll(() => {
+  jest.restoreAllMocks();
+});
 
 async function expectClosed(host: Host, code: string): Promise<void> {
   await host.untilConnection("closed");
@@ -69,6 +76,15 @@ describe("A host that never had a connection is told why, and its server stays,"
     expect(await stranger.call("check_presence", { agent_id: "agent://nobody" })).toMatchObject({ status: "not_seen" });
   });
 
+  test("when the relay still does not know its key after 10 s", async () => {
+    const proxy = await stage.proxy(stage.url);
+    const leap = leapingTime();
+    const stranger = await stage.host(testAgent("stranger"), proxy.url);
+    await until("it presents its key again", () => proxy.sent.length >= 2);
+    leap(10_000);
+    await expectClosed(stranger, "unknown_key");
+  });
+
   test("while no relay answers: which one, since when, why, and what to do", async () => {
     const network = await stage.network();
     network.cut();
@@ -119,6 +135,19 @@ test("A model's agent comes back after the relay was gone, and what it said mean
   expect(alice.events.at(-1)).toBe("online");
 });
 
+test("A model's agent goes on at another pod when its pod drains, and the model with it", async () => {
+  const leaving = await serveWhole(stage.relay);
+  const proxy = await stage.proxy(leaving.url);
+  const alice = await stage.onlineHost("alice", proxy.url);
+  const waiting = alice.call("wait_for_messages", { timeout_seconds: 50 });
+  await alice.untilRead();
+  proxy.lead(stage.url);
+  await leaving.stop();
+  const bob = await stage.online("bob", stage.url);
+  await bob.send(ALICE, { n: 1 }, { waitOnline: 20_000 });
+  expect(await waiting).toMatchObject({ messages: [{ payload: { n: 1 } }] });
+});
+
 describe("A line that is no message", () => {
   test("is told of on standard error without what it says, and the next is answered", async () => {
     const alice = await stage.begin("alice", stage.url);
@@ -133,7 +162,7 @@ describe("A line that is no message", () => {
   test("and without end ends the server, with an error", async () => {
     const alice = await stage.begin("alice", stage.url);
     alice.stdin.write("x".repeat(12_000_000));
-    expect(await alice.exitCode).toBe(1);
+    expect(await alice.end()).toBe(1);
     expect(alice.reports.at(-1)).toMatchObject({ event: "error", code: "failed" });
   });
 });
