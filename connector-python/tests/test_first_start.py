@@ -2,13 +2,15 @@
 
 import asyncio
 import errno
+import json
 import socket
 import ssl
 import unittest
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 from unittest.mock import Mock, patch
 
+import websockets
 from websockets.exceptions import InvalidMessage
 
 from agent_relay_connector import Connector, Presence, RelayError, first_start
@@ -22,6 +24,8 @@ from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
 from agent_relay_connector.network_errors import unreachable
 from agent_relay_connector.self_test import SelfTest
 
+# Exported in a way that type checkers do not see.
+serve: Any = getattr(websockets, "serve")
 KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 UNKNOWN_KEY = RelayError("unknown_key")
 UNKNOWN_ISSUER = RelayError("invalid_credential", "unknown_issuer: the relay knows no issuer with this iss and kid.")
@@ -174,6 +178,31 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((without.code, with_cause.code, without.__cause__), ("timeout", "timeout", None))
         self.assertIs(with_cause.__cause__, self.told[0])
         self.assertEqual(with_cause.hint, self.told[0].hint)
+
+
+class AKeyThatNeverBecomesKnown(unittest.IsolatedAsyncioTestCase):
+    async def refuse(self, relay: Any, *_: str) -> None:
+        await relay.send('{"frame":"hello"}')
+        register = json.loads(await relay.recv())
+        refusal = {"frame": "error", "envelope_id": register["id"], "code": "unknown_key", "message": "", "hint": ""}
+        await relay.send(json.dumps(refusal))
+        await relay.wait_closed()
+
+    async def test_ends_its_connector_with_unknown_key(self) -> None:
+        server = await serve(self.refuse, "127.0.0.1", 0)
+        self.addAsyncCleanup(server.wait_closed)
+        self.addCleanup(server.close)
+        url = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        connector = Connector(url, agent="agent://a", key=KEY, take_over=True)
+        self.addAsyncCleanup(connector.close)
+        connector.on("error", lambda _: None)
+        with patch.object(first_start, "UNKNOWN_KEY_PRESENTED_S", 0), self.assertRaises(RelayError) as raised:
+            await asyncio.wait_for(connector.start(), 20)
+        self.assertEqual((raised.exception.code, raised.exception.retry), ("unknown_key", "fix"))
+        self.assertEqual(connector.state.status, "closed")
+        with self.assertRaises(RelayError) as refused:
+            await connector.send("agent://b", {})
+        self.assertEqual((refused.exception.code, refused.exception.outcome), ("unknown_key", "refused"))
 
 
 class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):

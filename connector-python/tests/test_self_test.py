@@ -7,13 +7,15 @@ import unittest
 from typing import Any
 from unittest.mock import Mock, patch
 
-from agent_relay_connector import RelayError, first_start, self_test
+from agent_relay_connector import RelayError, first_start
 from agent_relay_connector.background import Background
 from agent_relay_connector.check_online import CheckOnline
 from agent_relay_connector.first_start import FirstStart
 from agent_relay_connector.http import HttpClient
-from agent_relay_connector.limits import SELF_TEST_MAX_BYTES
+from agent_relay_connector.limits import SELF_TEST_MAX_BYTES, SELF_TEST_TIMEOUT_S
 from agent_relay_connector.self_test import SelfTest
+
+from .times import later
 
 REGISTER = '{"type":"agent.register","sig":"…"}'
 OF_KEY = ("bad_signature", "unknown_key", "key_not_allowed", "invalid_credential")
@@ -39,6 +41,7 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
         self.verdict: bytes | None = None
         # Request line, headers and body of each self-test.
         self.judged: list[tuple[str, str, str]] = []
+        self.is_asked = asyncio.Event()
         self.is_over = asyncio.Event()
         self.server = await asyncio.start_server(self.relay, "127.0.0.1")
         self.base = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
@@ -63,6 +66,7 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
             else:
                 length = int(headers.partition("content-length: ")[2].partition("\r\n")[0])
                 self.judged.append((line, headers, (await reader.readexactly(length)).decode()))
+                self.is_asked.set()
                 if self.verdict is None:
                     await self.is_over.wait()
                 writer.write(self.verdict or b"")
@@ -114,8 +118,10 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((await self.refused(base)).code, "superseded_elsewhere", base)
 
     async def test_waits_for_no_self_test_that_hangs(self) -> None:
-        with patch.object(self_test, "SELF_TEST_TIMEOUT_S", 0.1):
-            self.assertEqual((await self.refused()).code, "superseded_elsewhere")
+        refused = asyncio.create_task(self.refused())
+        await asyncio.wait_for(self.is_asked.wait(), 10)
+        with later(SELF_TEST_TIMEOUT_S):
+            self.assertEqual((await refused).code, "superseded_elsewhere")
 
     async def test_has_nothing_judged_where_it_may_register(self) -> None:
         self.presence = OFFLINE
