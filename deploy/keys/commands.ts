@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { mkdir } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { isDeepStrictEqual } from "node:util";
 import type { KeysFile, SigningAlgorithm, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
@@ -54,8 +55,8 @@ async function changeKeys(
   values: Options,
   stdin: Readable,
 ): Promise<Outcome> {
-  if (command === "add") return await addRecord(keysFile, rest, stdin);
-  if (command === "add-issuer") return await addIssuer(keysFile, rest, values.agents, stdin);
+  if (command === "add") return await addRecord(keysFile, await textGiven(command, rest, stdin));
+  if (command === "add-issuer") return await addIssuer(keysFile, await textGiven(command, rest, stdin), values.agents);
   if (command === "remove-issuer") return await removeIssuer(keysFile, rest, values.key);
   if (command === "revoke" && values.agent === undefined) return await revoke(keysFile, rest);
   if (rest.length > 0) throw new UsageError(`${command} takes no further arguments.`);
@@ -64,6 +65,16 @@ async function changeKeys(
   if (command === "new" && !isListed(values)) return await issueFor(keysFile, values);
   if (command === "new") return await addSigningKey(keysFile, termsOf(values), algorithmOf(values.alg));
   return await addApiKey(keysFile, termsOf(values));
+}
+
+/** What the file of a command holds; standard input without one, and for `-`. */
+async function textGiven(command: string, files: readonly string[], stdin: Readable): Promise<string> {
+  const [file = "-"] = files;
+  if (files.length > 1) throw new UsageError(`${command} takes one file at most.`);
+  if (file === "-") return await text(stdin);
+  return await readFile(file, "utf8").catch(({ code }: NodeJS.ErrnoException) => {
+    throw new Error(`${file} cannot be read (${code}).`);
+  });
 }
 
 /** Its folder is made where there is none. */
@@ -125,13 +136,11 @@ function keyFileOf({ id, agents }: KeyTerms, key: object): string {
 }
 
 /**
- * Adds a key that its agent made: its record comes from a file, or from standard input. A record that stands there already is waited
- * for just the same: what was added to no avail is asked for again.
+ * Adds a key that its agent made. A record that stands there already is waited for just the same: what was added to no avail is
+ * asked for again.
  */
-async function addRecord(file: string, files: string[], stdin: Readable): Promise<Outcome> {
-  const [recordFile = "-"] = files;
-  if (files.length > 1) throw new UsageError("add takes one file at most.");
-  const record = await readRecord(recordFile, stdin);
+async function addRecord(file: string, given: string): Promise<Outcome> {
+  const record = readRecord(given);
   let isThere = false;
   await editKeys(file, (keys) => {
     isThere = keys.signing_keys.some((key) => isDeepStrictEqual(key, record));

@@ -1,5 +1,4 @@
 import { rm } from "node:fs/promises";
-import type { Readable } from "node:stream";
 import { ANY_AGENT, ISSUER_PATTERN } from "protocol/contract/credential.ts";
 import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
 import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
@@ -38,15 +37,8 @@ Issue: npm run keys -- new --agent agent://<name>
 }
 
 /** `add-issuer`: admits an organisation, or takes in the new keys of a known one. */
-export async function addIssuer(
-  keysFile: string,
-  files: string[],
-  agents: string[] | undefined,
-  stdin: Readable,
-): Promise<Outcome> {
-  const [file = "-"] = files;
-  if (files.length > 1) throw new UsageError("add-issuer takes one file at most.");
-  const { issuer, keys: added, agents: wanted } = await readIssuerRecord(file, stdin);
+export async function addIssuer(keysFile: string, text: string, agents: string[] | undefined): Promise<Outcome> {
+  const { issuer, keys: added, agents: wanted } = readIssuerRecord(text);
   let former: string[] = [];
   const keys = await editKeys(keysFile, (keys) => {
     const isKnown = keys.issuers.some((record) => record.issuer === issuer);

@@ -1,6 +1,3 @@
-import { readFile } from "node:fs/promises";
-import type { Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import { IssuerRecord, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
 import { z } from "zod";
@@ -10,20 +7,18 @@ const MadeKeyRecord = z.preprocess(withoutSealingKey, SigningKeyRecord);
 
 /**
  * Reads the record of a key that its agent made.
- * @param file `-` = standard input.
  * @throws {Error} that does not quote the record: that of an HMAC key holds the secret.
  */
-export async function readRecord(file: string, stdin: Readable): Promise<SigningKeyRecord> {
-  return await read(file, stdin, MadeKeyRecord, "signing key");
+export function readRecord(text: string): SigningKeyRecord {
+  return read(text, MadeKeyRecord, "signing key");
 }
 
 /** Reads the public record of an issuer, in the same way. An issuer file, with its private key, is refused. */
-export async function readIssuerRecord(file: string, stdin: Readable): Promise<IssuerRecord> {
-  return await read(file, stdin, IssuerRecord, "issuer");
+export function readIssuerRecord(text: string): IssuerRecord {
+  return read(text, IssuerRecord, "issuer");
 }
 
-async function read<T>(file: string, stdin: Readable, schema: z.ZodType<T>, what: string): Promise<T> {
-  const given = file === "-" ? await text(stdin) : await readFile(file, "utf8").catch(cannotBeRead(file));
+function read<T>(given: string, schema: z.ZodType<T>, what: string): T {
   if (given.trim() === "")
     throw new Error("No record was given: the command before the pipe, or of the file, made none.");
   const value = parsed(given);
@@ -32,12 +27,6 @@ async function read<T>(file: string, stdin: Readable, schema: z.ZodType<T>, what
   const other = otherFile(value);
   if (other !== undefined) throw new Error(`This is ${other}`);
   throw new Error(`The record is not a valid ${what}.\n${z.prettifyError(result.error)}`);
-}
-
-function cannotBeRead(file: string): (error: NodeJS.ErrnoException) => never {
-  return ({ code }) => {
-    throw new Error(`${file} cannot be read (${code}).`);
-  };
 }
 
 function parsed(given: string): unknown {

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createPublicKey, verify } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -166,7 +166,7 @@ test("Its short way makes a key, passes the check and sends", async () => {
     return (await promisify(execFile)("sh", ["-ec", `${settings}\n${command}`], options)).stdout;
   };
   await run(keygen);
-  const record = await readRecord(join(folder.path, "record.json"), process.stdin);
+  const record = readRecord(await readFile(join(folder.path, "record.json"), "utf8"));
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
   await relay.writeKeys({
     api_keys: [...api_keys, apiKey.record],
