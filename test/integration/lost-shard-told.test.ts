@@ -9,12 +9,13 @@ import { startRelay } from "../../deploy/local/relay.ts";
 import { ClusterRelay, PARTITIONS } from "../cluster/support/cluster-relay.ts";
 import { HttpClient } from "../support/http.ts";
 import { until } from "../support/until.ts";
-import { given, use } from "../support/use-relay.ts";
+import { given, giveUpCalls, use } from "../support/use-relay.ts";
 
 /** What an operator and the owner of an agent are told while a shard is lost, by a relay as `npm run start:cluster` runs it. */
 
 const NAMES = Array.from({ length: 8 }, (_, n) => `a${n}-hmac`);
 const relay = use(new ClusterRelay(...NAMES));
+giveUpCalls();
 const shell = use(new Shell());
 const http = new HttpClient();
 const log: string[] = [];

@@ -1,5 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { NotReady } from "protocol/contract/responses.ts";
+import { generateApiKey } from "protocol/signing/api-key.ts";
 import { ownTime } from "../../../test/support/own-time.ts";
 import { until } from "../../../test/support/until.ts";
 import { createGateway } from "../src/service.ts";
@@ -67,6 +68,13 @@ describe.each([
     expect(await codeOf(post(`${gateway.url}/api/self-test`, {}))).toBe("400 invalid_envelope");
     expect((await get("/api/self-test")).status).toBe(200);
     expect(await codeOf(post(`${gateway.url}/v1/messages/send`, message))).toBe("401 missing_api_key");
+  });
+
+  test("API keys are guessed within the limit", async () => {
+    const guess = () => post(`${gateway.url}/v1/messages/send`, message, { "x-api-key": generateApiKey() });
+    const guesses = Array.from({ length: 61 }, guess);
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([401, 429]));
   });
 });
 

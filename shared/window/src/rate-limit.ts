@@ -1,7 +1,8 @@
+import { OwnCounts } from "./own-counts.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
-import { OutOfReachError, placeOutOfReach, unavailable } from "./unavailable.ts";
+import { placeOutOfReach, unavailable } from "./unavailable.ts";
 
 /** Every limit counts in fixed windows of a minute, over all gateways. Source: docs/protocol.md#limits. */
 export const RATE_WINDOW_SECONDS = 60;
@@ -17,6 +18,7 @@ export interface Usage {
 /**
  * One limit of requests a minute and key, counted in Redis. The requests of one tick of the event loop are counted with one
  * call for each partition that their keys lie in; each gets the place in the count of its key that it would have had alone.
+ * While that partition is out of reach, and others are not, this process counts by itself: nothing else of a request need lie there.
  */
 export class RateLimit {
   readonly #link: RedisCalls;
@@ -24,6 +26,7 @@ export class RateLimit {
   readonly #name: string;
   /** How many it allows. */
   readonly most: number;
+  readonly #own = new OwnCounts(RATE_WINDOW_SECONDS * 1000);
   #waiting = new Map<string, Waiting[]>();
 
   constructor(options: {
@@ -40,7 +43,7 @@ export class RateLimit {
 
   /**
    * Counts one request.
-   * @throws ServiceError `unavailable`: without Redis a request is refused as such, never as one over the limit.
+   * @throws ServiceError `unavailable`: while no part of Redis answers a request is refused as such, never as one over the limit.
    */
   use(key: string): Promise<Usage> {
     return new Promise((resolve, reject) => {
@@ -49,6 +52,11 @@ export class RateLimit {
       if (waiting === undefined) this.#waiting.set(key, [{ resolve, reject }]);
       else waiting.push({ resolve, reject });
     });
+  }
+
+  /** The same of a request that needs Redis for its limit alone: without Redis this process counts it, too. */
+  async useAnyway(key: string): Promise<Usage> {
+    return await this.use(key).catch(() => this.#useOwn(key));
   }
 
   #ask(): void {
@@ -70,10 +78,18 @@ export class RateLimit {
         });
       });
     } catch (error) {
-      const place = placeOutOfReach(error);
-      const refusal = place === undefined ? unavailable() : new OutOfReachError(place, undefined, true);
-      for (const { reject } of asked.flatMap(([, waiting]) => waiting)) reject(refusal);
+      const isOfPart = placeOutOfReach(error) !== undefined;
+      const each = asked.flatMap(([key, waiting]) => waiting.map((one) => ({ key, ...one })));
+      for (const { key, resolve, reject } of each) {
+        if (isOfPart) resolve(this.#useOwn(key));
+        else reject(unavailable());
+      }
     }
+  }
+
+  #useOwn(key: string): Usage {
+    const { used, resetMs } = this.#own.use(key);
+    return this.#usage(used, resetMs);
   }
 
   #usage(used: number, resetMs: number): Usage {

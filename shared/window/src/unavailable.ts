@@ -12,9 +12,8 @@ export function unavailable(cause?: unknown): ServiceError {
 export class OutOfReachError extends ServiceError {
   readonly place: Place;
 
-  /** @param counted as of `partRefusal`. */
-  constructor(place: Place, cause?: unknown, counted = false) {
-    super("unavailable", { ...partRefusal(place, counted), retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
+  constructor(place: Place, cause?: unknown) {
+    super("unavailable", { ...partRefusal(place), retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
     this.place = place;
     if (cause !== undefined) this.cause = cause;
   }

@@ -1,9 +1,14 @@
-import { afterAll, beforeAll, expect, jest, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "@jest/globals";
 import slotOf from "cluster-key-slot";
+import { fakeTimers } from "../../../test/support/fake-timers.ts";
 import { until } from "../../../test/support/until.ts";
+import { AddressLimits, type PublicLimit } from "../src/address-limits.ts";
+import { OwnCounts } from "../src/own-counts.ts";
 import { RATE_WINDOW_SECONDS, RateLimit } from "../src/rate-limit.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
+import { partitionOf } from "../src/redis/partitions.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
+import { OutOfReachError } from "../src/unavailable.ts";
 import { Bench, LOGGER } from "./kit.ts";
 
 const POINTS = 30;
@@ -14,6 +19,10 @@ let link: RedisLink;
 beforeAll(async () => {
   await bench.open();
   link = await bench.link();
+});
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
 });
 afterAll(async () => {
   await bench.clear();
@@ -63,7 +72,6 @@ test("with several partitions each call counts keys of one slot of a cluster, an
   expect(new Set((await useTogether(there, keys)).map(({ remaining }) => remaining))).toEqual(new Set([POINTS - 2]));
   const slots = calls.mock.calls.map(([, counted]) => new Set(counted.map(slotOf)));
   expect(slots.map(({ size }) => size)).toEqual(Array(PARTITIONS).fill(1));
-  calls.mockRestore();
 });
 
 test("a limit's minute begins with its first request, and no later one prolongs it", async () => {
@@ -84,6 +92,74 @@ test("a limit that cannot be asked refuses all that wait for it as unavailable, 
   for (const answer of answers) expect(answer).toMatchObject({ status: "rejected", reason: { code: "unavailable" } });
   await until("the link is up again", () => own.up);
   expect(await limit.use("one")).toMatchObject({ allowed: true, remaining: POINTS - 1 });
+});
+
+test("a request that needs Redis for its limit alone is counted by the same limit when Redis is away", async () => {
+  const idle = new RedisLink({ url: bench.redis.url, name: "idle", logger: LOGGER });
+  const limit = limitOf("alone", idle);
+  const usages = await Promise.all(times(POINTS + 1, "one").map((key) => limit.useAnyway(key)));
+  expect(usages.map(({ allowed }) => allowed)).toEqual([...Array(POINTS).fill(true), false]);
+  expect(await limitOf("alone").useAnyway("one")).toMatchObject({ remaining: POINTS - 1 });
+});
+
+test("while Redis is away an address has its limit of self-tests, and look-ups are unavailable", async () => {
+  const { window } = await bench.pod();
+  const idle = new RedisLink({ url: bench.redis.url, name: "idle", logger: LOGGER });
+  const reached: string[] = [];
+  const limits = new AddressLimits({
+    ...{ link: idle, window, partitions: 1, requestsPerMinute: POINTS },
+    limitReached: (name) => void reached.push(name),
+  });
+  const use = (name: PublicLimit) => limits.use(name, "203.0.113.7");
+  for (let n = 0; n < POINTS; n += 1) await use("self_test");
+  await expect(use("self_test")).rejects.toMatchObject({ code: "rate_limited" });
+  await expect(use("check_online")).rejects.toMatchObject({ code: "unavailable" });
+  expect(reached).toEqual(["self_test"]);
+});
+
+describe("while one partition is out of reach", () => {
+  const KEYS = Array.from({ length: 20 }, (_, n) => `key-${n}`);
+  const LOST = 2;
+  const [there] = KEYS.filter((key) => partitionOf(key, PARTITIONS) === LOST) as [string];
+  const [elsewhere] = KEYS.filter((key) => partitionOf(key, PARTITIONS) !== LOST) as [string];
+  const lose = () => {
+    const run = link.run.bind(link);
+    const tag = partitionKeys.limit(LOST, "").slice(0, -1);
+    return jest.spyOn(link, "run").mockImplementation(async (script, keys, args) => {
+      if (keys[0]?.startsWith(tag)) throw new OutOfReachError(LOST);
+      return await run(script, keys, args);
+    });
+  };
+
+  test("a limit that is counted there is counted by this process, key by key, and by Redis again afterwards", async () => {
+    const limit = limitOf("lost", link, PARTITIONS);
+    await useTogether(limit, [there, elsewhere]);
+    const loss = lose();
+    const usages = await useTogether(limit, times(POINTS + 2, there));
+    expect(usages.map(({ allowed }) => allowed)).toEqual([...Array(POINTS).fill(true), false, false]);
+    for (const { resetMs } of usages) expect(resetMs).toBeGreaterThan(0);
+    expect(await limit.use(elsewhere)).toMatchObject({ remaining: POINTS - 2 });
+    loss.mockRestore();
+    expect(await limit.use(there)).toMatchObject({ remaining: POINTS - 2 });
+  });
+
+  test("what this process counts ends with its minute", async () => {
+    lose();
+    fakeTimers();
+    const limit = limitOf("lost-minute", link, PARTITIONS);
+    await useTogether(limit, times(POINTS, there));
+    jest.advanceTimersByTime(RATE_WINDOW_SECONDS * 1000 - 1);
+    expect(await limit.use(there)).toMatchObject({ allowed: false });
+    jest.advanceTimersByTime(1);
+    expect(await limit.use(there)).toMatchObject({ allowed: true, remaining: POINTS - 1 });
+  });
+});
+
+test("of keys that a process counts by itself the last 10,000 are kept", () => {
+  const own = new OwnCounts(RATE_WINDOW_SECONDS * 1000);
+  for (let n = 0; n < 10_001; n += 1) own.use(`key-${n}`);
+  expect(own.size).toBe(10_000);
+  expect([own.use("key-10000").used, own.use("key-0").used]).toEqual([2, 1]);
 });
 
 test("a limit never asks on a link that was not started", async () => {

@@ -67,7 +67,7 @@ const OTHER_HEADERS = ["authorization", "api-key", "apikey", "x-api-token"];
 
 /**
  * The limit of failed keys is asked after the lookup, so that a valid key is never refused because of its address; who sends
- * none has tried none. While Redis is not reachable there is no limit and the refusal stays 401: 178 random bits cannot be
+ * none has tried none. A gateway that was started without Redis has no limit until it knows a window: 178 random bits cannot be
  * guessed meanwhile.
  * @throws ServiceError `rate_limited`.
  */

@@ -5,10 +5,7 @@ import { AddressLimits, type AddressLimitsOptions, hashedAddress } from "window/
 import type { ProcessWindow } from "window/process-window.ts";
 import { RateLimit, type Usage } from "window/rate-limit.ts";
 
-/**
- * The rate limits of the gateway, counted in Redis. Every method throws ServiceError `unavailable` when Redis does not
- * answer: no answer is never taken for "limit reached". Source: docs/protocol.md#http.
- */
+/** The rate limits of the gateway, counted in Redis: no answer is never taken for "limit reached". Source: docs/protocol.md#http. */
 export class RateLimits {
   /** Those of the public surfaces. */
   readonly addresses: AddressLimits;
@@ -27,17 +24,17 @@ export class RateLimits {
     this.#failedKeys = new RateLimit({ ...limit, name: "failed-key", most: HTTP_LIMITS.failedKeysPerMinute });
   }
 
-  /** @param apiKeyId the key's name in the keys file. */
+  /** @param apiKeyId the key's name in the keys file. @throws ServiceError `unavailable` while no part of Redis answers. */
   async useApiKey(surface: SurfaceId, apiKeyId: string): Promise<Usage> {
-    return await this.#use("api_key_requests", this.#apiKeys, `${surface}:${apiKeyId}`);
+    return this.#told("api_key_requests", await this.#apiKeys.use(`${surface}:${apiKeyId}`));
   }
 
+  /** @throws ServiceError `unavailable` before the salt is known. */
   async countFailedKey(address: string): Promise<Usage> {
-    return await this.#use("failed_keys", this.#failedKeys, await hashedAddress(this.#window, address));
+    return this.#told("failed_keys", await this.#failedKeys.useAnyway(await hashedAddress(this.#window, address)));
   }
 
-  async #use(name: LimitName, limit: RateLimit, key: string): Promise<Usage> {
-    const usage = await limit.use(key);
+  #told(name: LimitName, usage: Usage): Usage {
     if (!usage.allowed) this.#limitReached(name);
     return usage;
   }

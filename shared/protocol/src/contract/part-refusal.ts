@@ -9,15 +9,11 @@ export interface PartRefusal {
   readonly hint: string;
 }
 
-/**
- * What `unavailable` says where a part of the relay is out of reach, and not all of it. Source: docs/protocol.md#errors.
- * @param counted whether the part has no more to do with the request than that its rate is counted there.
- */
-export function partRefusal(place: Place, counted = false): PartRefusal {
+/** What `unavailable` says where a part of the relay is out of reach, and not all of it. Source: docs/protocol.md#errors. */
+export function partRefusal(place: Place): PartRefusal {
   const part = place === "control" ? "What is of all partitions of the relay" : `Partition ${place} of the relay`;
-  const why = counted ? ", where requests of this key or address are counted," : "";
   return {
-    detail: `${part}${why} is out of reach, the rest of it is not; the outcome is unknown.`,
+    detail: `${part} is out of reach, the rest of it is not; the outcome is unknown.`,
     hint: `${ERRORS.unavailable.hint} Nothing else helps until that part is back: /ready names all that are away. Agents of other partitions go on.`,
   };
 }

@@ -3,6 +3,7 @@ import type { Mutation } from "../mutation.ts";
 const AGGREGATES = "shared/window/test/aggregates.test.ts";
 const SECRETS = "test/integration/secrets.test.ts";
 const RATE_LIMITS = "services/gateway/test/rate-limits.test.ts";
+const OUTAGES = "services/gateway/test/outages.test.ts";
 const WINDOW_LIMIT = "shared/window/test/rate-limit.test.ts";
 
 /** API keys, limits and feedback. */
@@ -45,7 +46,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "a refusal counts for no key whose envelope somebody else sends again",
     file: "services/ws-connector/src/answers.ts",
-    find: "signer !== undefined && signer === connection.principal",
+    find: "signer !== undefined && this.#isUsedBy(connection, signer, from)",
     replace: "signer !== undefined",
     tests: ["services/ws-connector/test/intake.test.ts", "test/integration/metrics.test.ts"],
   },
@@ -73,9 +74,51 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "an unasked limit is not one used up",
     file: "shared/window/src/rate-limit.ts",
-    find: "reject } of asked.flatMap(([, waiting]) => waiting)) reject(refusal);",
-    replace: "resolve } of asked.flatMap(([, waiting]) => waiting)) resolve(this.#usage(this.most + 1, 0));",
-    tests: ["services/gateway/test/outages.test.ts"],
+    find: "else reject(unavailable());",
+    replace: "else resolve(this.#usage(this.most + 1, 0));",
+    tests: [OUTAGES],
+  },
+  {
+    name: "a request is served though the partition that counts it is out of reach",
+    file: "shared/window/src/rate-limit.ts",
+    find: "if (isOfPart)",
+    replace: "if (false)",
+    tests: [WINDOW_LIMIT],
+  },
+  {
+    name: "a process that counts by itself holds the same limit",
+    file: "shared/window/src/own-counts.ts",
+    find: "this.#used.set(key, used);",
+    replace: "",
+    tests: [WINDOW_LIMIT],
+  },
+  {
+    name: "what a process counts by itself ends with its minute",
+    file: "shared/window/src/own-counts.ts",
+    find: "setTimeout(() => this.#used.clear(), this.#windowMs).unref();",
+    replace: "",
+    tests: [WINDOW_LIMIT],
+  },
+  {
+    name: "the keys that a process counts by itself are bounded",
+    file: "shared/window/src/own-counts.ts",
+    find: "if (used === 1 && this.#used.size === MOST_KEYS)",
+    replace: "if (false)",
+    tests: [WINDOW_LIMIT],
+  },
+  {
+    name: "self-tests have their limit while Redis is away",
+    file: "shared/window/src/address-limits.ts",
+    find: 'name === "self_test" ?',
+    replace: "false ?",
+    tests: [WINDOW_LIMIT],
+  },
+  {
+    name: "API keys are guessed within the limit while Redis is away",
+    file: "services/gateway/src/api/rate-limits.ts",
+    find: "this.#failedKeys.useAnyway(",
+    replace: "this.#failedKeys.use(",
+    tests: [OUTAGES],
   },
   {
     name: "a limit ends with its minute",
