@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect } from "@jest/globals";
 import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
 import { canonical, type Frame } from "../support/agent.ts";
 import { TestRelay } from "../support/relay-under-test.ts";
+import { waitForAnswers } from "../support/use.ts";
 
 const SCHEMAS = { hello: HelloFrame, ack: AckFrame, error: ErrorFrame, deliver: DeliverFrame, notice: NoticeFrame };
 
@@ -18,6 +19,7 @@ const ACK_FIELDS = {
 export function conformingRelay(...names: readonly string[]): TestRelay {
   // Leaks are not looked for: the tests run on containers too, and the Docker engine's client keeps connections.
   const relay = new TestRelay(...names);
+  waitForAnswers();
   beforeAll(() => relay.start());
   afterEach(() => {
     for (const socket of relay.sockets) socket.texts.splice(0).forEach(expectConforming);

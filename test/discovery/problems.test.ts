@@ -8,7 +8,7 @@ import type { Fields } from "../support/agent.ts";
 import { type Answer, HttpClient } from "../support/http.ts";
 import { fillTo, unlimited } from "../support/redis-memory.ts";
 import { until } from "../support/until.ts";
-import { given, useRelay } from "../support/use-relay.ts";
+import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 import { membersOf, OpenApi } from "./openapi.ts";
 
 /** Each error that openapi.json prints is brought about, and compared with what is printed. */
@@ -20,12 +20,13 @@ const THREE_QUARTERS_FULL = 0.8;
 const MORE_THAN_A_MINUTE_ALLOWS = 31;
 
 const relay = useRelay("alice", "bob", "shy");
+giveUpCalls();
 const others = Array.from({ length: 4 }, (_, n) => makeApiKey({ id: `alice-${n}`, agents: [MESSAGE.from] }));
 const http = new HttpClient();
 const gateway = given(async () => {
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
   await relay.writeKeys({ api_keys: [...api_keys, ...others.map(({ record }) => record)], signing_keys });
-  return await relay.startGateway();
+  return await relay.startGateway({ RELAY_PUBLIC_HOSTS: "relay.example" });
 });
 const view = given(() => relay.view());
 const proxy = given(() => relay.proxy());
@@ -77,6 +78,7 @@ const PROVOKE: Readonly<Record<string, () => Promise<Answer>>> = {
   key_not_allowed: () => selfTest({ from: MESSAGE.from }, "bob"),
   invalid_credential: () =>
     selfTest({ type: "agent.register", key_id: "jkt-x", payload: { credential: "x", relay: "x" } }),
+  wrong_relay: () => selfTest({ type: "agent.register", payload: { relay: "other.example" } }),
   unknown_agent: () => http.get(`${gateway.url}/v1/agents/nobody/credential`),
   unknown_session: () => http.get(`${gateway.url}/sessions/ses_00000000000000000000000000`),
   not_found: () => http.get(`${gateway.url}/nowhere`),

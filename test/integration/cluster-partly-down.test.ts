@@ -8,12 +8,13 @@ import type { AgentSocket } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
 import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
-import { given, use } from "../support/use-relay.ts";
+import { given, giveUpCalls, use } from "../support/use-relay.ts";
 
 const NAMES = Array.from({ length: 12 }, (_, n) => `a${n}-hmac`);
 /** They come when a shard is lost. */
 const LATE = Array.from({ length: 4 }, (_, n) => `late${n}-hmac`);
 const relay = use(new ClusterRelay(...NAMES, ...LATE));
+giveUpCalls();
 const http = new HttpClient();
 const pod = given(() => relay.startWsConnector());
 const gateway = given(() => relay.startGateway());

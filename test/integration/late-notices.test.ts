@@ -1,13 +1,14 @@
 import { beforeEach, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
 import { until } from "../support/until.ts";
-import { given, useRelay } from "../support/use-relay.ts";
+import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 import { keepChannels, waitForRedis } from "../support/wait-for-redis.ts";
 
 /** Pod one hears from Redis through a proxy: its answers and its channel can be made to overtake each other. */
 
 const LINKS = ["ws-connector", "ws-connector-channel"] as const;
 const relay = useRelay("rover-hmac", "anchor-hmac", "sender-hmac");
+giveUpCalls();
 const proxy = given(() => relay.proxy());
 const one = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
 const two = given(() => relay.startWsConnector());

@@ -7,7 +7,7 @@ import { HttpClient } from "../support/http.ts";
 import { type Scrape, scrape } from "../support/scrape.ts";
 import { SERVICES, Services } from "../support/services.ts";
 import { until } from "../support/until.ts";
-import { given, useRelay } from "../support/use-relay.ts";
+import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 
 /** Every label there may be: closed sets all of them, `key_id` of the keys file's ids. Those after `service` are of prom-client's process metrics. */
 const LABELS = [
@@ -16,6 +16,7 @@ const LABELS = [
   ...["kind", "space", "version", "major", "minor", "patch"],
 ];
 const relay = useRelay("alice", "bob-hmac");
+giveUpCalls();
 const http = new HttpClient();
 const services = given(() => Services.start((name, settings) => relay.startService(name, settings)));
 

@@ -3,7 +3,7 @@ import type { Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
 import { everythingIn } from "../support/redis-dump.ts";
 import { until } from "../support/until.ts";
-import { given, useRelay } from "../support/use-relay.ts";
+import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 
 /** Words that stand in secrets only, each in its own kind of place. */
 const MARKS = {
@@ -22,6 +22,7 @@ const NAMED_FIELD = "marknamemark";
 const BASE = { RELAY_BASE_URL: "https://relay.example" };
 const CLIENT_ADDRESS = "127.0.0.1";
 const relay = useRelay("alice-hmac", "bob");
+giveUpCalls();
 const http = new HttpClient({ "user-agent": MARKS.userAgent, "x-forwarded-for": MARKS.forwarded });
 const pod = given(() => relay.startWsConnector());
 const gateway = given(() => relay.startGateway(BASE));

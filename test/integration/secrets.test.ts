@@ -14,7 +14,7 @@ import { RedisMonitor } from "../support/redis-monitor.ts";
 import { Secrets } from "../support/secrets.ts";
 import { SERVICES, Services } from "../support/services.ts";
 import { until } from "../support/until.ts";
-import { given, use } from "../support/use-relay.ts";
+import { given, giveUpCalls, use } from "../support/use-relay.ts";
 import { SAID, TOLD } from "./marked.ts";
 import { askAsOperator, readsOf } from "./marked-reads.ts";
 
@@ -24,6 +24,7 @@ const BASE_URL = "https://relay.example";
 const CLIENT = { "user-agent": TOLD.userAgent, "x-forwarded-for": TOLD.address };
 
 const relay = use(new GuardedRelay("alice-hmac", "bob-hmac"));
+giveUpCalls();
 const http = new HttpClient(CLIENT);
 /** Agents that register with a credential: an address may show that, as the certificate that it is. */
 const CAROL = "acme.carol";

@@ -1,6 +1,6 @@
 import { TestRelay, use } from "./relay-under-test.ts";
 
-export { given, use } from "./use.ts";
+export { given, giveUpCalls, use } from "./use.ts";
 
 /**
  * A relay with the keys of these agents for the tests of one file. Redis runs before the first test; after the last one

@@ -1,9 +1,26 @@
 import { afterAll, beforeAll } from "@jest/globals";
+import { Redis } from "ioredis";
+import { BoundedRedis } from "window/redis/bounded-redis.ts";
 import { watchLeaks } from "./leaks.ts";
+
+let givesUpCalls = false;
+
+/** For a file about what pods do while Redis does not answer: in others those in its process wait for each answer. */
+export function giveUpCalls(): void {
+  givesUpCalls = true;
+}
+
+/** A machine that stands still makes no call `unavailable`, unless the file says `giveUpCalls`. */
+export function waitForAnswers(): void {
+  beforeAll(() => {
+    if (!givesUpCalls) BoundedRedis.prototype.sendCommand = Redis.prototype.sendCommand;
+  });
+}
 
 /** Whatever runs services runs before the first test of a file; after the last one it has ended, and no socket and no process is left. */
 export function use<Relay extends { start(): Promise<unknown>; stop(): Promise<void> }>(relay: Relay): Relay {
   const noLeaks = watchLeaks();
+  waitForAnswers();
   beforeAll(async () => {
     await relay.start();
   });

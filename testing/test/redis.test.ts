@@ -5,10 +5,12 @@ import { LocalRelay } from "../../deploy/local/relay.ts";
 import { watchLeaks } from "../../test/support/leaks.ts";
 import { RedisProxy } from "../../test/support/redis-proxy.ts";
 import { TestRedis } from "../../test/support/test-redis.ts";
+import { waitForAnswers } from "../../test/support/use.ts";
 import { startRelay } from "../src/index.ts";
 import { TestKeys } from "../src/test-keys.ts";
 
 const noLeaks = watchLeaks();
+waitForAnswers();
 afterAll(() => noLeaks());
 afterEach(() => {
   jest.restoreAllMocks();
@@ -57,11 +59,11 @@ describe("With REDIS_URL", () => {
   };
 
   test("relays take a database each, and leave them empty", async () => {
-    const relays = await withVariables({ REDIS_URL: address.url }, async () => [
-      await startRelay(),
-      await startRelay(),
-    ]);
+    const relays: Awaited<ReturnType<typeof startRelay>>[] = [];
     try {
+      await withVariables({ REDIS_URL: address.url }, async () => {
+        for (const _ of [0, 1]) relays.push(await startRelay());
+      });
       for (const database of [0, 1]) expect(await keysIn(database)).toContain("agent-relay-testing:lease");
       const answers = await Promise.all(relays.map(async ({ url }) => (await fetch(`${url}/ready`)).status));
       expect(answers).toEqual([200, 200]);
