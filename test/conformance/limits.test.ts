@@ -11,8 +11,8 @@ const pod = given(() => relay.startWsConnectors());
 /** Two that bring no valid envelope, how each of them ends, and one that brought one. */
 const idle = given(async () => {
   const valid = await relay.online(pod, "dave");
-  const sockets = [await relay.connect(pod), await relay.connect(pod)] as const;
   const openedAt = performance.now();
+  const sockets = [await relay.connect(pod), await relay.connect(pod)] as const;
   const ends = sockets.map(async (socket) => {
     const code = await Promise.race([socket.untilClosed(60_000), ownTime(REGISTER_WITHIN_MS + 500)]);
     return { code, afterMs: performance.now() - openedAt };

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { makeEd25519Key } from "../../deploy/keys/make.ts";
 import { type AgentSocket, ed25519Key, signed } from "../support/agent.ts";
+import { ownTime } from "../support/own-time.ts";
 import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
@@ -75,25 +76,23 @@ describe("A key that floods three pods at once", () => {
     const answered = await flood(MEASURED_SECONDS * MOST_WINDOWS);
     await until("the head start is used up", () => answered() >= pods.length * HEAD_START);
     const rate = settledRate(answered, PER_SECOND * 1.3);
-    const tookMs: number[] = [];
     for (let n = 0; n < 20; n += 1) {
-      const asked = performance.now();
       const message = relay.envelope("dave", "message.send", { to: "agent://erin", payload: { message: `${n}` } });
-      expect(await dave.ask(message)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
-      tookMs.push(performance.now() - asked);
+      const answer = await Promise.race([dave.ask(message), ownTime(700)]);
+      expect(answer).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
     }
-    // One of them may meet a machine that stands still.
-    expect(tookMs.toSorted((a, b) => a - b)[18]).toBeLessThan(700);
     expect(await rate).toBeLessThan(PER_SECOND * 1.3);
   }, 60_000);
 
   test("has the rate of each of them, and no more, while Redis is away", async () => {
     const answered = await flood(MEASURED_SECONDS * 2);
     await relay.redis.kill();
-    await until("the head start is used up", () => answered() >= pods.length * HEAD_START);
-    const rate = await rateOf(answered, MEASURED_SECONDS * pods.length * PER_SECOND);
+    const [from, begun] = [answered(), performance.now()];
+    const count = pods.length * (BURST + 2 * MEASURED_SECONDS * PER_SECOND);
+    const soon = (count * 1000) / (PER_SECOND * 1.5);
+    await until("more are answered than at the rate of one pod", () => answered() >= from + count, soon);
+    const most = BURST + CONNECTIONS + (PER_SECOND * (performance.now() - begun)) / 1000;
+    expect(answered() - from).toBeLessThanOrEqual(pods.length * most);
     await relay.redis.start();
-    expect(rate).toBeGreaterThan(PER_SECOND * 1.5);
-    expect(rate).toBeLessThan(pods.length * PER_SECOND * 1.2);
   }, 60_000);
 });

