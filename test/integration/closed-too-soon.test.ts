@@ -1,16 +1,17 @@
 import { beforeEach, expect, test } from "@jest/globals";
-import type { Frame } from "../support/agent.ts";
+import type { AgentSocket, Frame } from "../support/agent.ts";
 import { until } from "../support/until.ts";
-import { given, useRelay } from "../support/use-relay.ts";
+import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 import { waitForRedis } from "../support/wait-for-redis.ts";
 
 const HASTY = Array.from({ length: 20 }, (_, n) => `hasty-${n}`);
 const relay = useRelay("witness", "held-hmac", "approver-hmac", "late-hmac", "later-hmac", "open-hmac", ...HASTY);
+giveUpCalls();
 const proxy = given(() => relay.proxy());
 const pod = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
 const view = given(() => relay.view());
 const witness = given(() => relay.online(pod, "witness"));
-// A pod whose answers are held for 450 ms gives its link to Redis up. It refuses all registers until it has another link.
+// A pod that had no answer for 450 ms gives its link to Redis up. It refuses all registers until it has another link.
 beforeEach(async () => {
   proxy.letGo("ws-connector");
   await until("the pod is ready", async () => (await fetch(`${pod.url}/ready`)).ok);
@@ -30,7 +31,8 @@ test("a register whose signature was checked after its connection closed leaves 
 });
 
 test("a register that Redis answered after its connection closed leaves no route", async () => {
-  const socket = await relay.connect(pod);
+  const socket = await readConnection();
+  waitForRedis();
   proxy.holdReplies("ws-connector");
   socket.send(relay.envelope("held-hmac", "agent.register"));
   await until("Redis took the register", () => view.isConnected("held-hmac"));
@@ -68,23 +70,21 @@ test("a session decision whose place is reserved reaches its requester, though i
 });
 
 test("a register that Redis took, whose connection closed before its time was over without an answer, leaves no route", async () => {
-  const socket = await relay.connect(pod);
-  const logged = relay.log.length;
-  await withoutAnswers("late-hmac", async () => {
-    socket.send(relay.envelope("late-hmac", "agent.register"));
-    await until("Redis took the register", () => view.isConnected("late-hmac"));
-    await socket.close();
-    const gaveUp = () => relay.log.slice(logged).some((line) => line.includes("redis did not carry out a "));
-    await until("the pod gave up waiting", gaveUp);
-  });
+  const socket = await readConnection();
+  proxy.swallowAfter("agent://late-hmac");
+  socket.send(relay.envelope("late-hmac", "agent.register"));
+  await until("Redis took the register", () => view.isConnected("late-hmac"));
+  await socket.close();
+  await until("the route is gone", async () => !(await view.isConnected("late-hmac")));
 });
 
 test("a register refused as unavailable, whose connection then closed, leaves no route either", async () => {
   const socket = await relay.connect(pod);
-  await withoutAnswers("later-hmac", async () => {
-    expect(await socket.ask(relay.envelope("later-hmac", "agent.register"))).toMatchObject({ code: "unavailable" });
-    await socket.close();
-  });
+  proxy.swallowAfter("agent://later-hmac");
+  expect(await socket.ask(relay.envelope("later-hmac", "agent.register"))).toMatchObject({ code: "unavailable" });
+  expect(await view.isConnected("later-hmac")).toBe(true);
+  await socket.close();
+  await until("the route is gone", async () => !(await view.isConnected("later-hmac")));
 });
 
 test("a register refused as unavailable and sent again is acknowledged on the same connection, which then owns", async () => {
@@ -92,10 +92,9 @@ test("a register refused as unavailable and sent again is acknowledged on the sa
   const register = relay.envelope("open-hmac", "agent.register");
   const request = { to: "agent://open-hmac", payload: { purpose: "talk" } };
   await witness.ask(relay.envelope("witness", "session.request", request));
-  proxy.holdReplies("ws-connector");
+  proxy.swallowAfter("agent://open-hmac");
   expect(await socket.ask(register)).toMatchObject({ code: "unavailable" });
   expect(await view.isConnected("open-hmac")).toBe(true);
-  proxy.letGo("ws-connector");
   await until("it is acknowledged", async () => (await socket.ask(register)).frame === "ack");
   const isFirstAck = ({ frame }: Frame) => frame === "ack";
   expect(socket.frames.find(isFirstAck)).toMatchObject({ duplicate: true, presence: { status: "online" } });
@@ -106,13 +105,9 @@ test("a register refused as unavailable and sent again is acknowledged on the sa
   await socket.next("the message", ({ frame }) => frame === "deliver");
 });
 
-/** Redis takes a register, and what it says of it does not come through; once it does again, the route does not stay. */
-async function withoutAnswers(name: string, register: () => Promise<void>): Promise<void> {
-  proxy.holdReplies("ws-connector");
-  await register();
-  expect(await view.lastSeen(name)).not.toBeNull();
-  proxy.letGo("ws-connector");
-  await until("the route is gone", async () => !(await view.isConnected(name)));
+/** A connection that its pod reads while a register is in flight: it reads no other one before the first is answered. */
+async function readConnection(): Promise<AgentSocket> {
+  return await relay.online(pod, "approver-hmac");
 }
 
 function toNobody() {

@@ -1,13 +1,19 @@
-import { expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import type { Redis } from "ioredis";
+import type { AgentSocket } from "../support/agent.ts";
+import { fakeTimers } from "../support/fake-timers.ts";
 import { type MonitoredCommand, RedisMonitor } from "../support/redis-monitor.ts";
+import type { Pod } from "../support/relay.ts";
 import { deliveredTo, Traffic } from "../support/traffic.ts";
+import { tryUpgrade } from "../support/try-upgrade.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { waitForRedis } from "../support/wait-for-redis.ts";
 
 const TARGETS = Array.from({ length: 50 }, (_, n) => `target-${n}-hmac`);
 const IN_FLIGHT = 32;
+/** When a pod that has as long to drain closes the first connection. */
+const FIRST_CLOSE_MS = 2000;
 const UNLIMITED = { RELAY_ENVELOPES_PER_SECOND: "0", RELAY_BYTES_PER_SECOND: "0" };
 const relay = useRelay("sender-hmac", ...TARGETS);
 const staying = given(() => relay.startWsConnector(UNLIMITED));
@@ -31,6 +37,40 @@ test("a connection is closed only after it got what its pod's channel still held
   await target.delivered(sent.id);
   expect(await target.untilClosed()).toBe(1001);
   await stopped;
+});
+
+describe("a pod that drains, until it closes its first connection,", () => {
+  let target: AgentSocket;
+  let pod: Pod;
+  let stopped: Promise<void>;
+
+  beforeEach(async () => {
+    pod = await relay.startWsConnector({ RELAY_DRAIN_MS: `${FIRST_CLOSE_MS}` });
+    target = await relay.online(pod, TARGETS[0] as string);
+    fakeTimers();
+    stopped = pod.stop();
+    await target.next("the notice", ({ notice }) => notice === "draining");
+  });
+  afterEach(async () => {
+    expect(target.closed).toBeUndefined();
+    jest.advanceTimersByTime(FIRST_CLOSE_MS);
+    jest.useRealTimers();
+    expect(await target.untilClosed()).toBe(1001);
+    await stopped;
+  });
+
+  test("delivers what is sent", async () => {
+    const sent = relay.envelope("sender-hmac", "message.send", { to: `agent://${TARGETS[0]}` });
+    expect(await sender.ask(sent)).toMatchObject({ target_delivery: { status: "online" } });
+    await target.delivered(sent.id);
+  });
+
+  test("takes no connection: it is not ready, and healthy", async () => {
+    const [ready, health] = await Promise.all([fetch(`${pod.url}/ready`), fetch(`${pod.url}/health`)]);
+    expect([ready.status, health.status]).toEqual([503, 200]);
+    const { status, headers } = await tryUpgrade(pod, "/ws");
+    expect([status, headers["retry-after"]]).toEqual([503, "5"]);
+  });
 });
 
 test("a pod that is told to end says so, delivers what it promised, releases its agents, and ends with 0", async () => {

@@ -59,7 +59,7 @@ export class RedisProxy extends TcpProxy {
     });
   }
 
-  /** Lets the next request that holds `text` through, and nothing after it: no answer on its link, and no further request. */
+  /** Lets the next request that holds `text` through, and nothing after it on its link: no answer and no request. */
   swallowAfter(text: string): void {
     this.#last = text;
   }
@@ -69,7 +69,9 @@ export class RedisProxy extends TcpProxy {
     link.name ||= (/setname\r\n\$\d+\r\n(\S+)\r\n/i.exec(text)?.[1] ?? "").replace(OF_A_NODE, "");
     this.#asked = (this.#asked + text).slice(-REMEMBERED);
     if (this.#toLose !== undefined && text.includes(this.#toLose.request)) this.#toLose.link ??= link;
-    if (this.#last !== undefined && text.includes(this.#last)) link.isDead = true;
+    if (this.#last === undefined || !text.includes(this.#last)) return;
+    this.#last = undefined;
+    link.isDead = true;
   }
 
   protected override said(link: Link, chunk: Buffer): void {

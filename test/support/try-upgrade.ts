@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 
 /** Asks for a websocket by hand. Resolves to the answer; a connection that is granted is dropped at once. */
 export async function tryUpgrade(at: { readonly url: string }, path: string, headers: Record<string, string> = {}) {
-  const { resolve, promise } = Promise.withResolvers<{ answer: IncomingMessage; body: string }>();
+  const { resolve, reject, promise } = Promise.withResolvers<{ answer: IncomingMessage; body: string }>();
   const handshake = {
     Connection: "Upgrade",
     Upgrade: "websocket",
@@ -17,6 +17,7 @@ export async function tryUpgrade(at: { readonly url: string }, path: string, hea
     resolve({ answer, body: "" });
   });
   req.on("response", async (answer) => resolve({ answer, body: await text(answer) }));
+  req.on("error", reject);
   req.end();
   const { answer, body } = await promise;
   return { status: answer.statusCode, headers: answer.headers, problem: body === "" ? null : JSON.parse(body) };
