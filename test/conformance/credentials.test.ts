@@ -15,8 +15,9 @@ const relay = conformingRelay("alice");
 const acme = new TestIssuer("acme");
 const globex = new TestIssuer("globex");
 const whole = relay.keys.file as object;
-const ISSUERS = [acme.record(["agent://acme.*"]), globex.record(["agent://globex.*"])];
-/** A term that a test waits for. Its credential is issued last, since its register has to be accepted in time. */
+const GLOBEX = globex.record(["agent://globex.*"]);
+const ISSUERS = [acme.record(["agent://acme.*"]), GLOBEX];
+/** A term that a test waits for. */
 const BRIEF_SECONDS = 2;
 
 const pod = given(async () => {
@@ -183,20 +184,34 @@ describe("invalid_credential says why, each with what to do:", () => {
 });
 
 describe("a credential ends", () => {
+  const revoked: object[] = [];
+  const revoke = async ({ id }: CredentialAgent) => {
+    revoked.push({ agent: id, issued_before: new Date(Date.now() + 60_000).toISOString() });
+    await relay.writeKeys({ ...whole, issuers: [acme.record(["agent://acme.*"], { revoked }), GLOBEX] });
+  };
+  /** Issues credentials until their registers come in before a brief term ends, however long the machine stands still. */
+  const untilRegistered = async (socket: AgentSocket, issue: (exp: number) => Promise<CredentialAgent[]>) =>
+    await until("all are accepted", async () => {
+      const issued = await issue(secondsFromNow(BRIEF_SECONDS));
+      const answers = await Promise.all(issued.map((agent) => register(socket, agent)));
+      return answers.every(({ accepted }) => accepted === true);
+    });
+
   // Those that wait for a term wait at once; what their clients saw is validated after the next test.
   test.concurrent("with its term: the agent is released, and its connection closed with 4403", async () => {
     const socket = await relay.connect(pod);
-    const brief = await acme.agent("agent://acme.brief", { exp: secondsFromNow(BRIEF_SECONDS) });
-    expect(await register(socket, brief)).toMatchObject({ accepted: true });
+    const id = "agent://acme.brief";
+    await untilRegistered(socket, async (exp) => [await acme.agent(id, { exp })]);
     expect(await socket.untilClosed()).toBe(4403);
-    expect(socket.notices("released")).toMatchObject([{ agent_id: brief.id, reason: "expired" }]);
+    expect(socket.notices("released")).toMatchObject([{ agent_id: id, reason: "expired" }]);
   });
 
-  test.concurrent("and those that stay are not closed, nor is the connection for what the client still had under way", async () => {
+  test("and those that stay are not closed, nor is the connection for what the client still had under way", async () => {
     const kept = await acme.agent("agent://acme.stays");
     const socket = await online(kept);
-    const brief = await acme.agent("agent://acme.brief2", { exp: secondsFromNow(BRIEF_SECONDS) });
+    const brief = await acme.agent("agent://acme.brief2");
     await register(socket, brief);
+    await revoke(brief);
     await socket.next("the release", ({ notice }) => notice === "released");
     for (let n = 0; n < OVER_THE_LIMIT; n += 1) {
       expect(await socket.ask(message(brief))).toMatchObject({ code: "unknown_key" });
@@ -204,11 +219,12 @@ describe("a credential ends", () => {
     expect(await socket.ask(message(kept))).toMatchObject({ accepted: true });
   });
 
-  test.concurrent("amid heartbeats that are under way: others notice nothing, and its client hears of it once", async () => {
+  test("amid heartbeats that are under way: others notice nothing, and its client hears of it once", async () => {
     const kept = await acme.agent("agent://acme.stays2");
     const socket = await online(kept);
-    const brief = await acme.agent("agent://acme.brief3", { exp: secondsFromNow(BRIEF_SECONDS) });
+    const brief = await acme.agent("agent://acme.brief3");
     await register(socket, brief);
+    await revoke(brief);
     const sent: string[] = [];
     await until("the release", () => {
       for (const envelope of [heartbeat(brief), message(kept)]) {
@@ -224,14 +240,15 @@ describe("a credential ends", () => {
     const codes = answers.map(({ code }) => code ?? "accepted");
     expect(["accepted", "not_registered", "unknown_key"]).toEqual(expect.arrayContaining(codes));
     expect(answers.filter((_, n) => n % 2 === 1).every(({ accepted }) => accepted === true)).toBe(true);
-    expect(socket.notices("released")).toMatchObject([{ agent_id: brief.id, reason: "expired" }]);
+    expect(socket.notices("released")).toMatchObject([{ agent_id: brief.id, reason: "revoked" }]);
   });
 
-  test.concurrent("for one of two agents that share a key: what its client still had under way ends nothing", async () => {
+  test("for one of two agents that share a key: what its client still had under way ends nothing", async () => {
     const ann = await acme.agent("agent://acme.shares1");
     const socket = await online(ann);
-    const brief = await acme.renewed({ ...ann, id: "agent://acme.shares3" }, { exp: secondsFromNow(BRIEF_SECONDS) });
+    const brief = await acme.renewed({ ...ann, id: "agent://acme.shares3" });
     await register(socket, brief);
+    await revoke(brief);
     await socket.next("the release", ({ notice }) => notice === "released");
     for (let n = 0; n < OVER_THE_LIMIT; n += 1) {
       expect(await socket.ask(message({ ...ann, id: brief.id }))).toMatchObject({ code: "key_not_allowed" });
@@ -250,18 +267,24 @@ describe("a credential ends", () => {
   });
 
   test.concurrent("without a gap where it was renewed before, with the same key or another", async () => {
-    const socket = await relay.connect(pod);
-    const exp = secondsFromNow(BRIEF_SECONDS);
-    const first = await acme.agent("agent://acme.renewed", { exp });
-    expect(await register(socket, first)).toMatchObject({ accepted: true });
-    const same = await acme.renewed(first);
-    const { credential_expires_at_iso } = await register(socket, same);
-    expect(Date.parse(credential_expires_at_iso)).toBeGreaterThan(Date.now() + 3_000_000);
-    const another = await acme.agent(first.id);
-    await register(socket, another);
-    for (const agent of [first, another]) expect(await socket.ask(message(agent))).toMatchObject({ accepted: true });
-    await until("the first has ended", () => Date.now() > (exp + 1) * 1000);
-    expect(await socket.ask(heartbeat(another))).toMatchObject({ accepted: true });
+    // A connection with an agent is read while registers are under way.
+    const socket = await online(await acme.agent("agent://acme.first2"));
+    const id = "agent://acme.renewed";
+    let endsAt = 0;
+    let renewed: CredentialAgent[] = [];
+    await untilRegistered(socket, async (exp) => {
+      endsAt = exp * 1000;
+      const first = await acme.agent(id, { exp });
+      renewed = [await acme.renewed(first), await acme.agent(id)];
+      return [first, ...renewed];
+    });
+    for (const agent of renewed) expect(await socket.ask(message(agent))).toMatchObject({ accepted: true });
+    await until("the first has ended", () => Date.now() > endsAt + 1000);
+    for (const agent of renewed) {
+      const { accepted, credential_expires_at_iso } = await socket.ask(heartbeat(agent));
+      expect(accepted).toBe(true);
+      expect(Date.parse(credential_expires_at_iso)).toBeGreaterThan(Date.now() + 3_000_000);
+    }
     expect(socket.notices("released")).toEqual([]);
   });
 

@@ -2,17 +2,19 @@ import { describe, expect, test } from "@jest/globals";
 import { type AgentSocket, type Frame, signed } from "../support/agent.ts";
 import { registerWith, TestIssuer } from "../support/issuer.ts";
 import { until } from "../support/until.ts";
-import { given, useRelay } from "../support/use-relay.ts";
+import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 import { joining } from "./asyncapi-agent.ts";
 import { AsyncApiReader } from "./asyncapi-reader.ts";
 
 /** The frames of the AsyncAPI document are provoked from a relay, and compared. */
 
 const relay = useRelay("ann", "bea-hmac", "cy", "dee", "eve");
+giveUpCalls();
 const [ANN, BEA, DEE] = ["agent://ann", "agent://bea-hmac", "agent://dee"] as const;
-const acme = new TestIssuer("acme");
+const [acme, globex] = [new TestIssuer("acme"), new TestIssuer("globex")];
+const ACME = acme.record(["agent://acme.*"]);
 const pod = given(async () => {
-  await relay.writeKeys({ ...relay.keys.file, issuers: [acme.record(["agent://acme.*"])] });
+  await relay.writeKeys({ ...relay.keys.file, issuers: [ACME, globex.record(["agent://globex.*"])] });
   return await relay.startWhole();
 });
 /** As the pod's clients dial it. */
@@ -29,8 +31,9 @@ const paused = given(async () => {
 });
 const released = given(async () => {
   const socket = await relay.connect(pod);
-  const exp = Math.ceil(Date.now() / 1000) + 2;
-  await socket.ask(registerWith(await acme.agent("agent://acme.brief", { exp }), relayName()));
+  const answer = await socket.ask(registerWith(await globex.agent("agent://globex.brief"), relayName()));
+  expect(answer).toMatchObject({ accepted: true });
+  await relay.writeKeys({ ...relay.keys.file, issuers: [ACME] });
   return socket;
 });
 

@@ -59,7 +59,8 @@ test.concurrent("a pod whose user may not subscribe is not ready for that reason
   await client.call("ACL", "SETUSER", "default", "-ssubscribe");
   const pod = await relay.startWsConnector();
   const ready = async () => (await http.get(`${pod.url}/ready`)).body;
-  expect(await ready()).toMatchObject({ ready: false, online_agents: 0, reason: "noperm" });
+  await until("the reason is told", async () => (await ready()).reason === "noperm");
+  expect(await ready()).toMatchObject({ ready: false, online_agents: 0 });
   await client.call("ACL", "SETUSER", "default", "+ssubscribe");
   await until("the pod is ready", async () => (await ready()).ready);
   expect(await ready()).not.toHaveProperty("reason");
@@ -69,7 +70,9 @@ test("reports without a process window say that there is none", async () => {
   const { client } = relay.view();
   await client.flushall();
   const reporting = await relay.startOpsReporting();
-  expect(await http.get(`${reporting.url}/ready`)).toMatchObject({ status: 503, body: { reason: "no_window" } });
+  const ready = async () => await http.get(`${reporting.url}/ready`);
+  await until("the reason is told", async () => (await ready()).body.reason === "no_window");
+  expect((await ready()).status).toBe(503);
   await relay.startGateway();
-  expect(await http.get(`${reporting.url}/ready`)).toMatchObject({ status: 200, body: { ready: true } });
+  await until("the reports are ready", async () => (await ready()).body.ready);
 });

@@ -10,9 +10,9 @@ const HANDED_OVER = "handed to agent://bob";
 test("npm run start:cluster serves on a Redis Cluster, and goes on when a primary has died", async () => {
   const env = { PORT: String(await freePort()), HOST: "127.0.0.1", REDIS_URL: "", RELAY_KEYS_FILE: "" };
   const relay = run("npm run start:cluster", env);
-  await until("it says that the relay is up", () => relay.printed().includes("Agent Relay is up."), 30_000);
+  await until("it says that the relay is up", () => relay.printed().includes("Agent Relay is up."));
   const listener = run(lineOf(relay.printed(), "npx --no relay listen"), {});
-  await until("bob is online", () => listener.printed().includes("agent://bob is online"), 10_000);
+  await until("bob is online", () => listener.printed().includes("agent://bob is online"));
   const send = () => runToEnd(lineOf(relay.printed(), "npx --no relay send"));
   expect(await send()).toContain(HANDED_OVER);
 
@@ -21,7 +21,7 @@ test("npm run start:cluster serves on a Redis Cluster, and goes on when a primar
   await runToEnd(lineOf(relay.printed(), "kill -KILL"));
   await until("one node is gone", () => nodes.filter(({ pid }) => lives(pid)).length === PRIMARIES_AND_REPLICAS - 1);
   const handedOver = async () => (await send().catch(() => "")).includes(HANDED_OVER);
-  await until("messages are handed over again", handedOver, 30_000);
+  await until("messages are handed over again", handedOver);
   const messages = () => listener.printed().split('{"message":"Hello, Bob."}').length - 1;
   await until("both messages are printed", () => messages() >= 2);
 

@@ -112,9 +112,9 @@ describe("a link says once why it is down", () => {
 
   test.each(["127.0.0.1", "localhost"])("when nothing listens at %s, and logs no address", async (host) => {
     const link = linkTo(`redis://${host}:1`);
-    await until("the reason is known", () => warnings().length === 1);
-    expect(warnings()).toMatchObject([{ kind: "refused", reason: "ECONNREFUSED" }]);
-    expect(link.downKind).toBe("refused");
+    await until("the reason is known", () => link.downKind === "refused" && kindsTold().length > 0);
+    expect(kindsTold()).toEqual(["refused"]);
+    expect(warnings()).toContainEqual(expect.objectContaining({ kind: "refused", reason: "ECONNREFUSED" }));
     expect(logText).not.toContain(host);
   });
 
@@ -140,9 +140,9 @@ describe("a link says once why it is down", () => {
   test("when its database does not exist, rather than going on in another", async () => {
     const { url } = await proxy();
     const link = linkTo(`${url}/99`);
-    await until("the reason is known", () => kindsLogged().length > 0);
+    await until("the reason is known", () => link.downKind === "other");
     expect(link.up).toBe(false);
-    expect(kindsLogged()).toEqual(["other"]);
+    expect(kindsTold()).toEqual(["other"]);
   });
 
   test("when a running Redis hangs, and when it dies", async () => {
@@ -154,7 +154,8 @@ describe("a link says once why it is down", () => {
     await until("the link is up", () => link.up);
     await bench.redis.kill();
     await until("the reason is known", () => link.downKind === "refused");
-    expect(kindsLogged()).toEqual(["timeout", "refused"]);
+    expect(kindsLogged()[0]).toBe("timeout");
+    expect(kindsTold()).toEqual(["refused"]);
     await bench.redis.start();
     await until("the link is up", () => link.up);
   });
@@ -166,7 +167,8 @@ describe("a link takes no commands", () => {
     const link = linkTo(old.url);
     await until("the version was read", () => link.downKind === "version");
     await expect(link.command("PING")).rejects.toMatchObject(NOT_USABLE);
-    expect(warnings()).toMatchObject([{ kind: "version", reason: expect.stringContaining("6.2.14") }]);
+    expect(kindsTold()).toEqual(["version"]);
+    expect(logText).toContain("6.2.14");
   });
 
   test("from a Redis that evicts keys, until it does not", async () => {
@@ -174,7 +176,8 @@ describe("a link takes no commands", () => {
     const link = linkTo(bench.redis.url);
     await until("the policy was read", () => link.downKind === "eviction");
     await expect(link.command("PING")).rejects.toMatchObject(NOT_USABLE);
-    expect(warnings()).toMatchObject([{ kind: "eviction", reason: expect.stringContaining("allkeys-lru") }]);
+    expect(kindsTold()).toEqual(["eviction"]);
+    expect(logText).toContain("allkeys-lru");
     await bench.client.config("SET", "maxmemory-policy", "noeviction");
     await until("the link is up", () => link.up);
   });

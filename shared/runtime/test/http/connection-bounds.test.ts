@@ -36,7 +36,8 @@ class Client {
     this.socket.on("data", (chunk) => {
       this.received += chunk;
     });
-    this.closed = once(this.socket, "close");
+    // Not `once` of node:events, which rejects when the server resets the connection.
+    this.closed = new Promise((resolve) => this.socket.once("close", resolve));
     clients.push(this);
   }
 
