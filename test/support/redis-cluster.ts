@@ -54,6 +54,11 @@ export class TestCluster extends EmbeddedCluster {
     return "";
   }
 
+  override async start(): Promise<void> {
+    await super.start();
+    for (const node of this.nodes) await staysReplica(node);
+  }
+
   override async stop(): Promise<void> {
     await Promise.all([super.stop(), ...this.#others.splice(0).map((node) => node.stop())]);
     this.#dead.clear();
@@ -135,6 +140,11 @@ export class TestCluster extends EmbeddedCluster {
     await this.#untilSeen("a node is a primary", (seen) => isServedBy(seen, node));
   }
 
+  /** From here on the replica takes the place of its primary by itself when that is silent, as it does where it is deployed. */
+  async letTakeOver(replica: ClusterNode): Promise<void> {
+    await replica.ask("CONFIG SET cluster-replica-no-failover no");
+  }
+
   /** The replica takes the place of its primary at once, without a vote: its primary is dead, or cut off. */
   async takeOver(replica: ClusterNode): Promise<void> {
     await replica.ask("CLUSTER FAILOVER TAKEOVER");
@@ -188,6 +198,7 @@ export class TestCluster extends EmbeddedCluster {
       await this.moveKeys(slot, from, to);
       await this.endMove(slot, from, to);
     }
+    for (const node of this.#living()) await staysReplica(node);
   }
 
   async moveSlot(slot: number, to: ClusterNode): Promise<void> {
@@ -289,6 +300,11 @@ export class TestCluster extends EmbeddedCluster {
   async #untilSeen(name: string, holds: (seen: SeenNode[]) => boolean): Promise<void> {
     await until(name, async () => (await viewsOf(this.#living())).every(holds));
   }
+}
+
+/** It does not take over because its primary stands still, as all do on a busy machine. */
+async function staysReplica(node: ClusterNode): Promise<void> {
+  await node.ask("CONFIG SET cluster-replica-no-failover yes");
 }
 
 /** A primary that gave its last slot away turns into a replica by itself. */

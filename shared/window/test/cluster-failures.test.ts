@@ -79,6 +79,7 @@ describe("when a primary", () => {
     await until("it counts", () => lost.answered > 10);
     const received = lost.answered;
     await cluster.untilReceived(primary, replica);
+    await cluster.letTakeOver(replica);
     await cluster.kill(primary);
     const { answered } = lost;
     await cluster.untilPrimary(replica);

@@ -77,6 +77,7 @@ test("A promotion that nobody asked for is recorded once, of the partitions that
   const replica = await cluster.replicaOf(primary);
   const killedAt = Date.now();
   bench.log.length = 0;
+  await cluster.letTakeOver(replica);
   await cluster.kill(primary);
   await cluster.untilPrimary(replica);
   await until("it is recorded", async () => (await placesOf(pods[0]).catch(() => [])).length > 0);

@@ -63,6 +63,7 @@ test("First starts after the SIGKILL of their agents' primary go on, and are onl
   const areTold = until("they are told so", () => isToldOften(errors) && isToldOften(toldInPython()), PATIENCE_MS);
   await Promise.race([areTold, starts]);
   await cluster.resume(replica);
+  await cluster.letTakeOver(replica);
   await cluster.untilPrimary(replica);
   await starts;
 

@@ -18,16 +18,6 @@ export function isClusterFault(act: Act): act is ClusterFault {
   return NAMES.includes(act.act);
 }
 
-/** From here on a replica takes over where a fault has it do so, and nowhere else, however long a node stands still on a busy machine. */
-export async function forbidTakeovers({ cluster }: ClusterStage): Promise<void> {
-  await Promise.all(cluster.nodes.map((node) => letTakeOver(node, false)));
-}
-
-/** A failover that is asked for may always come. */
-async function letTakeOver(node: ClusterNode, may: boolean): Promise<void> {
-  await node.ask(`CONFIG SET cluster-replica-no-failover ${may ? "no" : "yes"}`);
-}
-
 /** Begins a fault of a Redis Cluster, and resolves when it is over. */
 export async function injectIntoCluster(fleet: RoamingFleet, stage: ClusterStage, fault: ClusterFault): Promise<void> {
   const { cluster } = stage;
@@ -47,7 +37,7 @@ export async function injectIntoCluster(fleet: RoamingFleet, stage: ClusterStage
     }
     case "killPrimary": {
       const replica = await cluster.replicaOf(primary);
-      await letTakeOver(replica, true);
+      await cluster.letTakeOver(replica);
       return await losing(fleet, stage, primary, async () => {
         await cluster.kill(primary);
         return () => cluster.untilPrimary(replica);
@@ -77,7 +67,5 @@ async function losing(
   ledger.guardLost(touched);
   await over();
   await cluster.mend();
-  // What was started anew would else take over unasked.
-  await forbidTakeovers(stage);
   for (const end of gaps) end();
 }

@@ -3,10 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { tally } from "../../support/ledger.ts";
 import { until } from "../../support/until.ts";
-import { ClusterStage } from "../faults/support/cluster-stage.ts";
 import { type Action, actionsOf, isOnCluster, losesRedis } from "./actions.ts";
 import { type Breach, breaches, earlyBreaches, miscounts } from "./checks.ts";
-import { forbidTakeovers } from "./cluster-faults.ts";
 import { Driver } from "./driver.ts";
 import { RoamingFleet } from "./roaming-fleet.ts";
 
@@ -29,7 +27,6 @@ const fleet = new RoamingFleet(isOnCluster(seed));
 const done: Action[] = [];
 try {
   await fleet.start();
-  if (fleet.stage instanceof ClusterStage) await forbidTakeovers(fleet.stage);
   const gateway = await fleet.addPod("gateway");
   const driver = new Driver(fleet, gateway.url);
   const found = await driveUntilBroken(driver);

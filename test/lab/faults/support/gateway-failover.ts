@@ -40,6 +40,7 @@ export const GATEWAY_FAILOVER: Fault<ClusterFleet> = {
       const alive = deaf(fleet, agents);
       const since = performance.now();
       await cluster.untilReceived(primary, replica);
+      await cluster.letTakeOver(replica);
       await cluster.kill(primary);
       forgets(fleet, agents, since);
       await cluster.untilPrimary(replica);

@@ -117,6 +117,7 @@ async function promoted(
     await silence(primary);
     forgets(fleet, agents, lagsSince);
     await cluster.resume(replica);
+    await cluster.letTakeOver(replica);
     await spared(fleet, agents, () => cluster.untilPrimary(replica));
     alive();
     const injected = over(agents);
