@@ -82,6 +82,10 @@ export const ROWS: readonly Row[] = [
         `topk(10, ${rateBy("kind, id", "relay_key_refusals_total")})`,
         "{{kind}} {{id}}",
       ]),
+      panel("Services that cannot use their keys file", "short", [
+        "1 - min by (service, instance) (relay_keys_file_valid)",
+        "{{service}} {{instance}}",
+      ]),
     ],
   },
   {

@@ -56,6 +56,7 @@ const CASES: Readonly<Record<string, Case>> = {
   ReplicaMissing: one('relay_redis_replicas{link="gateway@1"}', stays(0), stays(1)),
   ReplicaLags: one('relay_redis_replica_lag_bytes{link="gateway@1"}', stays(2_000_000), stays(1000)),
   RedisClockWrong: one('relay_redis_clock_offset_seconds{link="gateway"}', stays(-1.1), stays(-0.9)),
+  KeysFileInvalid: one('relay_keys_file_valid{service="gateway",instance="a"}', stays(0), stays(1)),
   CountsLost: one('relay_counts_lost_total{service="gateway"}', rises(0.1), stays(3)),
   ChannelNotReady: one("relay_channel_ready", stays(0), stays(1)),
   RedisSlow: buckets("relay_redis_call_seconds", "0.1", "0.25", "0.05"),

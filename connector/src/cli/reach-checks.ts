@@ -12,6 +12,7 @@ const DEGRADATIONS: ReadonlyMap<unknown, string> = new Map([
     "control_slot",
     "what its Redis Cluster has of the whole window is out of reach, and no service that starts is ready",
   ],
+  ["keys_file", "it cannot use its keys file, and goes on with the keys that it read before"],
 ]);
 
 export async function checkReachable(http: RelayHttp): Promise<string> {

@@ -49,7 +49,7 @@ export function createGatewayApp(parts: GatewayParts): Koa {
   const { settings, logger, link, window, counters, keys, gatewayKey, publisher, limits, presenceStore, packages } =
     parts;
   const { tracing } = parts;
-  const readiness = { link, window, presenceStore, connectionCount: parts.connectionCount };
+  const readiness = { link, window, presenceStore, keys, connectionCount: parts.connectionCount };
   const api = {
     ...simpleRequestEndpoints({ keys, limits, publisher, settings, tracing }),
     ...presenceEndpoints({ presenceStore, limits }),
@@ -59,7 +59,7 @@ export function createGatewayApp(parts: GatewayParts): Koa {
     ...selfTestEndpoints({ keys, counters, limits, hosts: relayHosts(settings), relay: relayName(settings) }),
   };
   const site = {
-    ...discoveryEndpoints({ gatewayKey, keys, settings, packages, ...readiness }),
+    ...discoveryEndpoints({ gatewayKey, settings, packages, ...readiness }),
     ...packageEndpoints({ packages, settings }),
     ...pageEndpoints({ settings }),
   };

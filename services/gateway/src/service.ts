@@ -77,7 +77,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   observePartitions(metrics, link, partitions);
   observeAcceptance(metrics, acceptor);
   observeAnswers(metrics, app);
-  observeKeys(metrics, audit, app);
+  observeKeys(metrics, keys, audit, app);
 
   let stopped = false;
   return {

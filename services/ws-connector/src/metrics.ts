@@ -27,6 +27,7 @@ export interface PodCounters {
 
 /** What is watched from outside. */
 export interface PodParts {
+  readonly keys: { readonly isBehind: boolean };
   readonly connections: { readonly size: number };
   readonly outboxes: Outboxes;
   readonly link: RedisCalls;
@@ -60,11 +61,12 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
 
 /** Adds the metrics of a pod's parts; gauges are read at each scrape. */
 export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
-  const { connections, outboxes, link, channel, acceptor, touches, probes } = parts;
+  const { keys, connections, outboxes, link, channel, acceptor, touches, probes } = parts;
   observeLinks(metrics, link, () => channel.links);
   observePartitions(metrics, link, channel.partitions);
   observeAcceptance(metrics, acceptor, touches);
   observeAnswers(metrics, probes);
+  metrics.gauge("relay_keys_file_valid", () => [["", keys.isBehind ? 0 : 1]]);
   metrics.gauge("relay_connections", () => [["", connections.size]]);
   metrics.gauge("relay_partitions_unheard", () => [["", channel.unheard.length]]);
   metrics.gauge("relay_channel_ready", () => [["", channel.ready ? 1 : 0]]);

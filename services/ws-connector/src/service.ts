@@ -102,7 +102,7 @@ export function createWsConnector(
     heartbeats,
     batch,
     tracing,
-    answers: new Answers({ authority, refusals, keyRefusals, audit, baseUrl }),
+    answers: new Answers({ authority, refusals, keyRefusals, audit, baseUrl, logger }),
   };
   const quota = new ConnectionQuota(settings, counters.limitReached);
   const outboxes = new Outboxes(settings);
@@ -149,13 +149,14 @@ export function createWsConnector(
     link,
     window,
     presenceStore,
+    keys,
     connectionCount,
     pod: { isReady, channel },
     logger,
     trustedProxyHops,
     alternateWsPath,
   });
-  observePod(metrics, { connections, outboxes, link, channel, acceptor, touches, probes });
+  observePod(metrics, { keys, connections, outboxes, link, channel, acceptor, touches, probes });
 
   const watched = { window, presenceStore, keys, connections, agentConnections, outboxes, counters };
   const admin = createAdmin({ ...watched, settings, pod, link, audit, logger });

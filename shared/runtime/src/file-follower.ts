@@ -12,6 +12,8 @@ export interface FileFollowerOptions<Content> {
   readonly loaded: (content: Content, isFirst: boolean) => void;
   /** They have changed, and could not: what was read before stays. Called once, until they can be or for another reason cannot. */
   readonly failed: (error: unknown) => void;
+  /** They can be read again, changed or not. */
+  readonly recovered?: () => void;
   readonly pollMs?: number | undefined;
 }
 
@@ -26,6 +28,11 @@ export class FileFollower<Content> {
 
   constructor(options: FileFollowerOptions<Content>) {
     this.#options = options;
+  }
+
+  /** Whether the last look failed, so that what was read before goes on. */
+  get isFailing(): boolean {
+    return this.#failure !== undefined;
   }
 
   /** Reads them for the first time. Rejects with what `read` throws. */
@@ -50,12 +57,17 @@ export class FileFollower<Content> {
   async #poll(): Promise<void> {
     try {
       await this.#look();
-      this.#failure = undefined;
     } catch (error) {
       this.#report(error);
     } finally {
       this.#schedule();
     }
+  }
+
+  #recover(): void {
+    if (!this.#running || this.#failure === undefined) return;
+    this.#failure = undefined;
+    this.#options.recovered?.();
   }
 
   #report(error: unknown): void {
@@ -72,9 +84,10 @@ export class FileFollower<Content> {
   async #look(): Promise<void> {
     const { paths, read, loaded } = this.#options;
     const version = (await Promise.all(paths.map(versionOf))).join(" ");
-    if (version === this.#version) return;
+    if (version === this.#version) return this.#recover();
     const content = await read();
     if (!this.#running) return;
+    this.#recover();
     const isFirst = this.#version === "";
     this.#version = version;
     loaded(content, isFirst);

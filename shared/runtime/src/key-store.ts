@@ -34,6 +34,7 @@ export class KeyStore {
       read: () => readRing(path),
       loaded: (ring, isFirst) => this.#load(ring, isFirst),
       failed: (error) => this.#report(error),
+      recovered: () => logger.info("keys file valid again"),
       pollMs,
     });
   }
@@ -51,6 +52,11 @@ export class KeyStore {
   /** The keys of the last valid file; none before `start`. */
   get ring(): KeyRing {
     return this.#ring;
+  }
+
+  /** Whether the file cannot be read, or is invalid, so that the keys of the last valid one go on. */
+  get isBehind(): boolean {
+    return this.#file.isFailing;
   }
 
   /** `listener` is called with each new ring after the first, and the one before it. */

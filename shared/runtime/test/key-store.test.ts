@@ -17,7 +17,7 @@ let folder: string;
 let path: string;
 let store: KeyStore;
 let errors: object[];
-let infos: object[];
+let infos: unknown[];
 let onError: () => void;
 let logger: ConstructorParameters<typeof KeyStore>[0]["logger"];
 
@@ -29,7 +29,7 @@ beforeEach(async () => {
   infos = [];
   onError = () => {};
   logger = {
-    info: (line: object) => void infos.push(line),
+    info: (line: unknown) => void infos.push(line),
     error: (line: object) => {
       lines.push(line);
       onError();
@@ -148,7 +148,7 @@ describe("The key store", () => {
       const refusal = refused();
       await spoil();
       await refusal;
-      expect(names("one", "two")).toEqual(["one"]);
+      expect([names("one", "two"), store.isBehind]).toEqual([["one"], true]);
       expect(errors[0]).toEqual({ problems: [expect.any(String)] });
       expect(JSON.stringify(errors)).not.toContain(SECRET);
 
@@ -156,7 +156,7 @@ describe("The key store", () => {
       await writeFile(`${path}.new`, keysFile("two"));
       await rename(`${path}.new`, path);
       await change;
-      expect(names("one", "two")).toEqual(["two"]);
+      expect([names("one", "two"), store.isBehind]).toEqual([["two"], false]);
     },
   );
 
@@ -180,7 +180,7 @@ describe("The key store", () => {
     ]);
   });
 
-  test("logs the same error again when the file could be read in between", async () => {
+  test("says when the file can be read again as it was, and then logs the same error again", async () => {
     const mount = join(folder, "mount");
     await mkdir(mount);
     await writeFile(join(mount, "keys.json"), keysFile("one"));
@@ -195,6 +195,7 @@ describe("The key store", () => {
     }
     mounted.stop();
     expect(errors).toEqual(Array(2).fill({ problems: ["cannot be read (ENOENT)"] }));
+    expect([infos, mounted.isBehind]).toEqual([Array(2).fill("keys file valid again"), false]);
   });
 
   test("keeps the current keys while a pipe stands in its place, and reads what comes after it", async () => {

@@ -15,6 +15,8 @@ export interface ReadinessSources {
   readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly presenceStore: PresenceStore;
+  /** Of a service that reads the keys file. */
+  readonly keys?: { readonly isBehind: boolean };
   /** Websockets of this process; undefined where it can have none. */
   readonly connectionCount?: (() => number) | undefined;
   /** A pod that carries connections. */
@@ -37,12 +39,14 @@ const DEGRADED_ADVICE: Readonly<Record<Degradation, string>> = {
     "Bring back the primary that has the unavailable_partitions, or a replica of it; where both are gone, or came back empty, run create-cluster.ts. Their agents are unavailable meanwhile, the others go on.",
   redis_memory:
     "Raise maxmemory of Redis, or wait until entries expire: new sessions, Idempotency-Keys and agents are refused meanwhile.",
+  keys_file:
+    "Make the file that RELAY_KEYS_FILE names readable and valid again: the log says what is wrong with it. The keys that were read before go on meanwhile, also those that were revoked since.",
 };
 
 /** The state of a service: read within a second, also while Redis is away. */
 export async function readReadiness(
   service: ServiceName,
-  { link, window, presenceStore, connectionCount, pod }: ReadinessSources,
+  { link, window, presenceStore, keys, connectionCount, pod }: ReadinessSources,
 ): Promise<z.infer<typeof Ready>> {
   const reach = await reachWindow(link, window, presenceStore);
   const counts = typeof reach === "string" ? null : reach.counts;
@@ -54,6 +58,7 @@ export async function readReadiness(
   if (typeof reach !== "string" && !reach.hasControl) degraded.push("control_slot");
   if (isPartial) degraded.push("partitions");
   if (link.links.some(({ memory }) => memory.isShort)) degraded.push("redis_memory");
+  if (keys?.isBehind) degraded.push("keys_file");
   return {
     ok: reason === null,
     service,

@@ -1,12 +1,14 @@
 import type Koa from "koa";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import type { AuditLog } from "runtime/audit-log.ts";
+import type { KeyStore } from "runtime/key-store.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { bringerOf, labelsOf, principalOfApiKey } from "window/principal.ts";
 
 /** Counts, by API key, the requests with a valid key that were refused, and has them audited; faults of the relay are not the key's. */
-export function observeKeys(metrics: ServiceMetrics, audit: AuditLog, app: Koa): void {
+export function observeKeys(metrics: ServiceMetrics, keys: KeyStore, audit: AuditLog, app: Koa): void {
+  metrics.gauge("relay_keys_file_valid", () => [["", keys.isBehind ? 0 : 1]]);
   const refusals = new KeyRefusals();
   metrics.counterOf("relay_key_refusals_total", refusals);
   app.on("answered", ({ state }: Koa.Context, code: ErrorCode | null) => {

@@ -260,8 +260,8 @@ export type RedisDownKind = (typeof REDIS_DOWN_KINDS)[number];
 const NOT_READY_REASONS = [...REDIS_DOWN_KINDS, "no_window", "channel", "not_accepting"] as const;
 export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
 
-/** What a ready service does without for now. Source: docs/operations.md#memory, docs/operations.md#a-redis-cluster. */
-export const DEGRADATIONS = ["redis_memory", "partitions", "control_slot"] as const;
+/** What a ready service does without for now. Source: docs/operations.md#failures. */
+export const DEGRADATIONS = ["redis_memory", "partitions", "control_slot", "keys_file"] as const;
 export type Degradation = (typeof DEGRADATIONS)[number];
 
 const readiness = {
@@ -272,7 +272,7 @@ const readiness = {
   reason: z.enum(NOT_READY_REASONS).optional(),
   degraded: z.array(z.enum(DEGRADATIONS)).optional().meta({
     description:
-      "redis_memory: Redis is short of memory, and new sessions, Idempotency-Keys and agents are refused. partitions: those in unavailable_partitions are out of reach. control_slot: the slot of the whole window is; the service goes on in the window that it knows.",
+      "redis_memory: Redis is short of memory, and new sessions, Idempotency-Keys and agents are refused. partitions: those in unavailable_partitions are out of reach. control_slot: the slot of the whole window is; the service goes on in the window that it knows. keys_file: the keys file cannot be read or is invalid, and the keys that were read before go on.",
   }),
   unavailable_partitions: UnavailablePartitions.optional(),
   next_action: z.string(),

@@ -87,6 +87,9 @@ export const METRICS = {
   ),
   relay_deliver_frames_total: counter("Deliveries that reached this pod, by outcome.", "outcome"),
   relay_acceptance_batch_size: histogram("Envelopes that one acceptance call carried.", BATCH_SIZES),
+  relay_keys_file_valid: gauge(
+    "1 while the keys file can be read and is valid; while it is 0 the keys of the last valid one go on.",
+  ),
   relay_redis_up: gauge("1 while the link to Redis takes commands.", "link"),
   relay_redis_down: gauge(
     "1 while the link to Redis takes no commands, by kind of reason; no series for other kinds, nor while it does.",
