@@ -19,8 +19,8 @@ const der = Buffer.concat([
   Buffer.from(bob.private_key, "base64url"),
 ]);
 const key = createPrivateKey({ key: der, format: "der", type: "pkcs8" });
-/** What a key that the relay does not list is registered with: a credential, and the relay that it is presented to. */
-const presented = bob.credential ? { credential: bob.credential, relay: new URL(url).host } : {};
+/** What a key that the relay does not list is registered with. */
+const presented = bob.credential ? { credential: bob.credential } : {};
 
 /** RFC 8785: no white space, members sorted by name, at every depth. */
 function jcs(value) {
@@ -49,8 +49,11 @@ let heartbeat;
 socket.addEventListener("message", ({ data }) => {
   const frame = JSON.parse(data);
   if (frame.frame === "hello") {
-    socket.send(signed({ type: "agent.register", payload: presented }));
-    heartbeat = setInterval(() => socket.send(signed({ type: "agent.heartbeat" })), frame.limits.heartbeat_interval_ms);
+    // Who sees these at another relay, or later, has nothing of them there.
+    const here = { relay: new URL(url).host, connection_id: frame.connection_id };
+    socket.send(signed({ type: "agent.register", payload: { ...here, ...presented } }));
+    const beat = () => socket.send(signed({ type: "agent.heartbeat", payload: here }));
+    heartbeat = setInterval(beat, frame.limits.heartbeat_interval_ms);
   } else if (frame.frame === "ack" && frame.type === "agent.register") {
     console.log(`${frame.presence.agent_id} is ${frame.presence.status}`);
   } else if (frame.frame === "deliver") {

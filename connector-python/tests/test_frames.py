@@ -8,7 +8,7 @@ from agent_relay_connector.check_online import CheckOnline
 from agent_relay_connector.credentials.vouching import Verdict
 from agent_relay_connector.delivery_judge import DeliveryJudge, IncomingEnvelope
 from agent_relay_connector.errors import RelayError
-from agent_relay_connector.frames import AckFrame, DeliverFrame, ErrorFrame, read_frame
+from agent_relay_connector.frames import AckFrame, DeliverFrame, ErrorFrame, HelloFrame, read_frame
 from agent_relay_connector.http import Answer, HttpClient
 from agent_relay_connector.receipts.session_records import SessionRecords
 from agent_relay_connector.replay_guard import ReplayGuard
@@ -45,11 +45,20 @@ class Texts(unittest.IsolatedAsyncioTestCase):
 
     async def test_of_an_answer_over_http_act_on_nothing(self) -> None:
         http = Mock(HttpClient)
-        http.get.return_value = Answer(400, {"code": "a_later_one", "detail": ACTING * 1000, "hint": ACTING})
+        http.get.return_value = Answer(400, {"code": "a_later_one", "retry": "fix", "detail": ACTING * 1000, "hint": ACTING})
         with self.assertRaises(RelayError) as caught:
             await CheckOnline("http://relay", http).presence_of("agent://bob")
         self.assertEqual(caught.exception.hint, ESCAPED)
         self.assertEqual(len(caught.exception.message), 1000)
+
+
+class AConnection(unittest.TestCase):
+    def test_has_an_id_that_can_be_signed_or_none(self) -> None:
+        most = "c" * 128
+        for said, known in (("con_Az09-_", "con_Az09-_"), (most, most), (f"{most}c", None), ("\ud800", None), (7, None)):
+            hello = read_frame(json.dumps({"frame": "hello", "connection_id": said}))
+            assert isinstance(hello, HelloFrame)
+            self.assertEqual(hello.connection_id, known)
 
 
 class Sessions(unittest.IsolatedAsyncioTestCase):

@@ -32,9 +32,12 @@ class Addresses(unittest.TestCase):
             ("https://Relay.example:443/x/", "wss://relay.example/x/ws", "https://relay.example/x", "relay.example"),
             ("wss://relay.example", "wss://relay.example/ws", "https://relay.example", "relay.example"),
             ("ws://[::1]:81/relay", "ws://[::1]:81/relay", "http://[::1]:81", "[::1]:81"),
+            ("ws://relay/prefix/ws", "ws://relay/prefix/ws", "http://relay/prefix", "relay"),
         ):
             address = relay_address(url)
             self.assertEqual((address.websocket, address.base, address.host), (websocket, base, host))
+        elsewhere = relay_address("ws://relay:8082/ws", "https://relay/x/")
+        self.assertEqual((elsewhere.websocket, elsewhere.base), ("ws://relay:8082/ws", "https://relay/x"))
         for url in ("relay.example", "ftp://relay.example", "http://", ""):
             with self.assertRaises(ValueError):
                 relay_address(url)
@@ -106,7 +109,7 @@ class Frames(unittest.TestCase):
         for text in texts:
             self.assertIsNone(read_frame(text))
         hello = read_frame('{"frame":"hello","limits":{"heartbeat_interval_ms":"x","max_unacknowledged":1e9}}')
-        self.assertEqual(hello, HelloFrame(None, 15, 300_000, 64, None))
+        self.assertEqual(hello, HelloFrame(None, None, 15, 300_000, 64, None))
         ack = read_frame('{"frame":"ack","envelope_id":7,"target_delivery":[]}')
         assert isinstance(ack, AckFrame)
         self.assertFalse(ack.delivery.can_deliver_realtime)

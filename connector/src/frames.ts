@@ -19,6 +19,8 @@ import type { DecidedSession, Notice, PendingSession, SessionStatus, TargetDeliv
 
 export interface HelloFrame {
   readonly frame: "hello";
+  /** Undefined where it is no id. */
+  readonly connectionId: string | undefined;
   /** Epoch milliseconds. */
   readonly serverTime: number | undefined;
   readonly heartbeatIntervalMs: number;
@@ -78,17 +80,24 @@ export function readFrame(text: unknown): Frame | undefined {
   return notice && { frame: "notice", notice };
 }
 
-function helloOf({ server_time, limits, connector_version }: Members): HelloFrame {
+function helloOf({ connection_id, server_time, limits, connector_version }: Members): HelloFrame {
   const { heartbeat_interval_ms, max_clock_skew_ms, max_unacknowledged } = membersOf(limits);
   const intervalMs = positive(heartbeat_interval_ms) ?? ANNOUNCED_DEFAULTS.heartbeatIntervalMs;
   return {
     frame: "hello",
+    connectionId: connectionIdOf(connection_id),
     serverTime: timeOf(server_time),
     heartbeatIntervalMs: Math.max(intervalMs, MIN_HEARTBEAT_INTERVAL_MS),
     maxClockSkewMs: positive(max_clock_skew_ms) ?? ANNOUNCED_DEFAULTS.maxClockSkewMs,
     maxInFlight: Math.min(positive(max_unacknowledged) ?? MAX_IN_FLIGHT, MAX_IN_FLIGHT),
     connectorVersion: textOf(connector_version),
   };
+}
+
+/** It is signed as it came: what could not be signed would end the connector. */
+function connectionIdOf(value: unknown): string | undefined {
+  const id = textOf(value);
+  return id !== undefined && /^[\w.:-]{1,128}$/.test(id) ? id : undefined;
 }
 
 function ackOf({ envelope_id, duplicate, target_delivery, session_id, session_status }: Members): AckFrame {

@@ -35,6 +35,12 @@ export interface SignedPresence {
   readonly registration: Registration | undefined;
 }
 
+/** Of no use to whoever sees it at another relay, or on another connection. Source: docs/protocol.md#destination. */
+interface Destination {
+  readonly relay: string;
+  readonly connection_id?: string;
+}
+
 /** So many keys of an agent hold on a connection, those of its last registers. Source: docs/protocol.md#credentials. */
 const KEYS_HELD = 2;
 
@@ -67,10 +73,12 @@ export class Presence {
     );
   }
 
-  async sign(type: PresenceType): Promise<SignedPresence> {
-    if (type === "agent.heartbeat") return await this.#signed(type, this.signer, {});
-    await this.#options.beforeRegister(async () => (await this.#register()).text);
-    return await this.#register();
+  /** @param connectionId of the connection that it goes out on. */
+  async sign(type: PresenceType, connectionId: string | undefined): Promise<SignedPresence> {
+    const destination = { relay: this.#options.relay, ...(connectionId && { connection_id: connectionId }) };
+    if (type === "agent.heartbeat") return await this.#signed(type, this.signer, destination);
+    await this.#options.beforeRegister(async () => (await this.#register(destination)).text);
+    return await this.#register(destination);
   }
 
   accepted(registration: Registration): void {
@@ -94,13 +102,14 @@ export class Presence {
     return this.#options.registrations().at(-1) as Registration;
   }
 
-  async #register(): Promise<SignedPresence> {
+  async #register(destination: Destination): Promise<SignedPresence> {
     const registration = this.#options.registrations().find((each) => !this.#answered.has(each)) ?? this.#last;
     const { signer, credential } = registration;
     this.#options.presented(registration);
-    const { relay, acceptFrom } = this.#options;
+    const { acceptFrom } = this.#options;
     const payload = {
-      ...(credential && { credential: credential.token, relay }),
+      ...destination,
+      ...(credential && { credential: credential.token }),
       ...(acceptFrom && { accept_from: acceptFrom }),
     };
     return await this.#signed("agent.register", signer, payload, registration);

@@ -21,6 +21,7 @@ const OWN_HINTS: ReadonlySet<ErrorCode> = new Set([
   "unknown_key",
   "bad_signature",
   "key_not_allowed",
+  "wrong_connection",
   "not_registered",
   "not_your_session",
   "register_timeout",

@@ -10,6 +10,7 @@ const OF_KEY: ReadonlySet<ErrorCode> = new Set([
   "bad_signature",
   "key_not_allowed",
   "invalid_credential",
+  "wrong_relay",
 ]);
 
 /**

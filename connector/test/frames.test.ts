@@ -47,6 +47,18 @@ test.each([
 });
 
 test.each([
+  ['"con_Az09-_"', "con_Az09-_"],
+  [`"${"c".repeat(128)}"`, "c".repeat(128)],
+  [`"${"c".repeat(129)}"`, undefined],
+  ['"\\ud800"', undefined],
+  ['"a b"', undefined],
+  ['""', undefined],
+  ["7", undefined],
+])("Of a connection that is %s the id to sign is %s", (said, id) => {
+  expect(readFrame(`{"frame":"hello","connection_id":${said}}`)).toMatchObject({ connectionId: id });
+});
+
+test.each([
   ["1790000000000", 1_790_000_000_000],
   ["8640000000000000", MAX_TIME_MS],
   ["8640000000000001", undefined],

@@ -122,7 +122,7 @@ test("a pod that drains is left for another before it closes: nothing sent meanw
 });
 
 test("a pod that ends at once after its notice is followed by another one", async () => {
-  const leaving = await stage.relay.startWsConnectorProcess();
+  const leaving = await stage.relay.startWsConnectorProcess({ RELAY_DRAIN_MS: "0" });
   const proxy = await stage.proxy(leaving.url);
   await bobListens(proxy.url);
   const states: unknown[] = [];
@@ -149,4 +149,15 @@ test("a network that goes silent is noticed by the missing answer, and left", as
   expect(await sent).toMatchObject({ duplicate: false });
   await until("it is delivered", () => delivered.length > 0);
   expect(proxy.sent.filter(({ type }) => type === "message.send")).toHaveLength(2);
+});
+
+test("a connection that brings frames in, and carries nothing out, is given up", async () => {
+  const proxy = await stage.proxy(stage.url, 400);
+  const alice = await stage.online("alice", proxy.url);
+  const { states } = record(alice);
+  proxy.toRelay = () => undefined;
+  await until("it is given up", () => {
+    proxy.tell({ frame: "notice", notice: "slow_down", envelopes_per_second: 0, bytes_per_second: 0 });
+    return states.includes("reconnecting");
+  });
 });

@@ -8,6 +8,8 @@ import type { Frame } from "../../test/support/agent.ts";
 export class WireProxy {
   /** Envelopes that agents sent, in order. */
   readonly sent: Frame[] = [];
+  /** The ids of the connections that agents were told of, in order. */
+  readonly greeted: string[] = [];
   /** Nothing gets through any more, either way, and no connection ends: what a dead network looks like. */
   isSilent = false;
   /** New connections are refused with this status: no relay is there. */
@@ -127,6 +129,7 @@ export class WireProxy {
       const frame = JSON.parse(data.toString());
       if (frame.frame === "hello") frame.limits.heartbeat_interval_ms = this.heartbeatIntervalMs;
       const passed = this.isSilent ? undefined : this.toAgent(frame);
+      if (passed?.frame === "hello") this.greeted.push(passed.connection_id);
       if (passed !== undefined) agent.send(JSON.stringify(passed));
     });
     pod.on("error", () => {});

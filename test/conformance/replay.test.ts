@@ -3,11 +3,12 @@ import type { AgentSocket, Frame } from "../support/agent.ts";
 import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
-const relay = conformingRelay("alice", "bob-hmac", "carol", "dave");
+const relay = conformingRelay("alice", "bob-hmac", "carol", "dave", "erin", "frank");
 const BOB = "agent://bob-hmac";
 const PENDING = "pending_until_session.approve_or_session.reject";
-const one = given(() => relay.startWsConnector());
-const two = given(() => relay.startWsConnector());
+const HOST = "relay.example";
+const one = given(() => relay.startWsConnector({ RELAY_PUBLIC_HOSTS: HOST }));
+const two = given(() => relay.startWsConnector({ RELAY_PUBLIC_HOSTS: HOST }));
 const alice = given(() => relay.online(one, "alice"));
 const bob = given(() => relay.online(two, "bob-hmac"));
 
@@ -153,5 +154,29 @@ describe("an agent.register that comes again", () => {
     expect(thief.deliveries).toEqual([]);
     const forged = relay.envelope("carol", "message.send", { to: BOB });
     expect(await thief.ask(forged)).toMatchObject({ code: "not_registered" });
+  });
+});
+
+/** Nobody here has seen them before: as at another relay, or where Redis was lost. */
+describe.each([
+  ["agent.register", "erin"],
+  ["agent.heartbeat", "frank"],
+])("an %s that somebody saw", (type, name) => {
+  const saying = (payload: object) => relay.envelope(name, type, { payload });
+
+  test("at another relay gives nobody the agent here", async () => {
+    const thief = await relay.connect(one);
+    const seen = saying({ relay: "other.example", connection_id: "con_there" });
+    expect(await thief.ask(seen)).toMatchObject({ code: "wrong_relay", hint: expect.stringContaining(HOST) });
+    const sent = await alice.ask(relay.envelope("alice", "message.send", { to: `agent://${name}` }));
+    expect(sent).toMatchObject({ target_delivery: { status: "not_seen" } });
+  });
+
+  test("on another connection gives nobody the agent there, and its owner may use it", async () => {
+    const [owner, thief] = [await relay.connect(one), await relay.connect(two)];
+    const seen = saying({ relay: HOST, connection_id: owner.connectionId });
+    expect(await thief.ask(seen)).toMatchObject({ code: "wrong_connection" });
+    expect(await owner.ask(seen)).toMatchObject({ accepted: true, presence: { status: "online" } });
+    expect(await thief.ask(seen)).toMatchObject({ code: "wrong_connection" });
   });
 });

@@ -88,13 +88,15 @@ export class Performance {
   }
 
   /** What went out of this type so far. */
-  async #sent(proxy: WireProxy, { type, envelopes, is_repeated, clock_ms }: Frame): Promise<void> {
+  async #sent(proxy: WireProxy, { type, envelopes, is_repeated, clock_ms, is_for_here }: Frame): Promise<void> {
     const sent = () => proxy.sent.filter((envelope) => envelope.type === type);
     await until(`a ${type} goes out`, () => sent().length > 0);
     const texts = sent().map((envelope) => JSON.stringify(envelope));
     if (envelopes !== undefined) expect(new Set(texts).size).toBe(envelopes);
     if (is_repeated !== undefined) expect(texts.length > new Set(texts).size).toBe(is_repeated);
     if (clock_ms !== undefined) expect(Math.abs(sent().at(-1).ts - Date.now() - clock_ms)).toBeLessThan(30_000);
+    const here = { relay: new URL(proxy.url).host, connection_id: proxy.greeted.at(-1) };
+    if (is_for_here !== undefined) expect(sent().at(-1).payload).toMatchObject(here);
   }
 
   /** A call of which nothing is said succeeds. */

@@ -1,6 +1,7 @@
 """Frames of the relay, parsed so that no input can break the connector. Source: docs/protocol.md#frames."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Union, cast, get_args
@@ -25,6 +26,8 @@ from .types import Notice, SessionStatus, TargetDelivery
 
 @dataclass(frozen=True)
 class HelloFrame:
+    # None where it is no id.
+    connection_id: str | None
     # Epoch milliseconds.
     server_time: int | None
     heartbeat_interval_s: float
@@ -64,6 +67,7 @@ class DeliverFrame:
 
 Frame = Union[HelloFrame, AckFrame, ErrorFrame, DeliverFrame, Notice]
 
+_CONNECTION_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _NOTICES = get_args(Notice.__annotations__["kind"])
 
 
@@ -90,12 +94,18 @@ def _hello(members: Mapping[str, Any]) -> HelloFrame:
     interval_s = HEARTBEAT_INTERVAL_S if interval_ms is None else interval_ms / 1000
     most = positive(limits.get("max_unacknowledged"))
     return HelloFrame(
+        connection_id=_connection_id(members.get("connection_id")),
         server_time=_time(members.get("server_time")),
         heartbeat_interval_s=max(interval_s, MIN_HEARTBEAT_INTERVAL_S),
         max_clock_skew_ms=positive(limits.get("max_clock_skew_ms")) or MAX_CLOCK_SKEW_MS,
         max_in_flight=MAX_IN_FLIGHT if most is None else max(1, math.floor(min(most, MAX_IN_FLIGHT))),
         connector_version=text_of(members.get("connector_version")),
     )
+
+
+def _connection_id(value: object) -> str | None:
+    """It is signed as it came: what could not be signed would end the connector."""
+    return value if isinstance(value, str) and _CONNECTION_ID.fullmatch(value) else None
 
 
 def _ack(members: Mapping[str, Any]) -> AckFrame:

@@ -1,7 +1,7 @@
 """One connection's registers and heartbeats."""
 
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from weakref import WeakSet
@@ -78,11 +78,16 @@ class Presence:
             for each in self._accepted
         )
 
-    async def sign(self, kind: PresenceType) -> SignedPresence:
+    async def sign(self, kind: PresenceType, connection_id: str | None) -> SignedPresence:
+        """connection_id: of the connection that it goes out on."""
+        # Of no use to whoever sees it at another relay, or on another connection. Source: docs/protocol.md#destination.
+        destination = {"relay": self._options.relay}
+        if connection_id is not None:
+            destination["connection_id"] = connection_id
         if kind == "agent.heartbeat":
-            return self._signed(kind, self.signer, {}, None)
-        await self._options.before_register(lambda: self._register().text)
-        return self._register()
+            return self._signed(kind, self.signer, destination, None)
+        await self._options.before_register(lambda: self._register(destination).text)
+        return self._register(destination)
 
     def accepted(self, registration: Registration) -> None:
         self._answered.add(registration)
@@ -101,20 +106,20 @@ class Presence:
     def _last(self) -> Registration:
         return self._options.registrations()[-1]
 
-    def _register(self) -> SignedPresence:
+    def _register(self, destination: Mapping[str, str]) -> SignedPresence:
         registrations = self._options.registrations()
         registration = next((each for each in registrations if each not in self._answered), registrations[-1])
         self._options.presented(registration)
         credential = registration.credential
-        payload: dict[str, Any] = {}
+        payload: dict[str, Any] = {**destination}
         if credential is not None:
-            payload = {"credential": credential.token, "relay": self._options.relay}
+            payload["credential"] = credential.token
         if self._options.accept_from is not None:
             payload["accept_from"] = list(self._options.accept_from)
         return self._signed("agent.register", registration.signer, payload, registration)
 
     def _signed(
-        self, kind: PresenceType, signer: Signer, payload: dict[str, Any], registration: Registration | None
+        self, kind: PresenceType, signer: Signer, payload: Mapping[str, Any], registration: Registration | None
     ) -> SignedPresence:
         envelope_id = str(uuid.uuid4())
         draft = signer.draft({"type": kind, "payload": payload, "id": envelope_id, "from": self._options.agent})

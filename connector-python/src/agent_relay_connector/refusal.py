@@ -20,6 +20,7 @@ _OWN_HINTS = frozenset(
         "unknown_key",
         "bad_signature",
         "key_not_allowed",
+        "wrong_connection",
         "not_registered",
         "not_your_session",
         "register_timeout",

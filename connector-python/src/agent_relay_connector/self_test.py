@@ -5,7 +5,7 @@ from .http import HttpClient
 from .limits import SELF_TEST_MAX_BYTES, SELF_TEST_TIMEOUT_S
 from .refusal import problem_in
 
-_OF_KEY = frozenset({"unknown_key", "bad_signature", "key_not_allowed", "invalid_credential"})
+_OF_KEY = frozenset({"unknown_key", "bad_signature", "key_not_allowed", "invalid_credential", "wrong_relay"})
 
 
 class SelfTest:

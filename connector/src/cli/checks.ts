@@ -81,9 +81,9 @@ export async function checkSignature(
 ): Promise<string> {
   const signer = new Signer(key, clock);
   await signer.start();
-  const presented = credential && { credential: (await credential()).credential, relay: http.host };
+  const presented = credential && { credential: (await credential()).credential };
   const type = presented ? "agent.register" : "agent.heartbeat";
-  const draft: Draft = { id: crypto.randomUUID(), type, from: agent, payload: presented ?? {} };
+  const draft: Draft = { id: crypto.randomUUID(), type, from: agent, payload: { relay: http.host, ...presented } };
   const { text } = await signer.sign(signer.draft(draft));
   const answer = await selfTest(text, http);
   if (answer.body.code === "bad_signature") throw await badSignature(text, answer);

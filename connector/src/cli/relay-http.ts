@@ -40,12 +40,14 @@ export interface Answer {
 export class RelayHttp {
   /** The address as it was given. */
   readonly url: string;
+  /** Of RELAY_HTTP_URL: where the relay answers over HTTP, if elsewhere. */
+  readonly httpUrl: string | undefined;
   /** Nobody gave it. */
   readonly isDefault: boolean;
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly websocketUrl: string;
-  /** With a port that is not the default: what a register with a credential names. */
+  /** With a port that is not the default: what a register names. */
   readonly host: string;
   readonly #signal: AbortSignal;
   readonly #waiting: (ms: number) => void;
@@ -63,13 +65,14 @@ export class RelayHttp {
     this.#waiting = waiting;
     this.isDefault = url === undefined && !env.RELAY_URL;
     this.url = url ?? (env.RELAY_URL || DEFAULT_URL);
+    this.httpUrl = env.RELAY_HTTP_URL || undefined;
     try {
-      const { websocket, base, host } = relayAddress(this.url);
+      const { websocket, base, host } = relayAddress(this.url, this.httpUrl);
       this.websocketUrl = websocket;
       this.baseUrl = base;
       this.host = host;
     } catch {
-      throw usageError("--url (or RELAY_URL) must begin with http://, https://, ws:// or wss://.");
+      throw usageError("--url (or RELAY_URL), and RELAY_HTTP_URL, must begin with http://, https://, ws:// or wss://.");
     }
     this.#signal = signal;
   }

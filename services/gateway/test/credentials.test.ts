@@ -137,8 +137,9 @@ describe("a self-test", () => {
     expect(refused.hint).toContain(relay);
   });
 
-  test("passes a register with a credential for this relay", async () => {
-    const answer = await register({ credential: await issued(TERM), relay: "relay.example" });
+  test("passes a register with a credential for this relay, whichever connection it is for", async () => {
+    const credential = await issued(TERM);
+    const answer = await register({ credential, relay: "relay.example", connection_id: "con_1" });
     expect([answer.status, await answer.json()]).toMatchObject([200, { stage: "pass" }]);
   });
 

@@ -34,7 +34,7 @@ export class Authority {
   /** Agents that were released lately, by connection: their client goes on for a moment, in good faith. */
   readonly #releases = new WeakMap<Connection, Map<string, Release>>();
 
-  /** @param options.hosts the names of this relay, which a register with a credential may be meant for. */
+  /** @param options.hosts the names of this relay, which a register may be meant for. */
   constructor(options: { keys: KeyStore; hosts: ReadonlySet<string> }) {
     const { keys, hosts } = options;
     this.#keys = keys;
@@ -99,6 +99,11 @@ export class Authority {
   /** True when the principal may bring agents that nobody listed one by one. */
   hasNamespace({ keyId, issuer }: Pick<VerifiedEnvelope, "keyId" | "issuer">): boolean {
     return issuer !== undefined || this.#keys.ring.hasNamespace(keyId, Date.now());
+  }
+
+  /** True when the key of an envelope, or its issuer, may speak for whom it is sent to, too. */
+  speaksForTarget({ envelope, keyId, issuer }: VerifiedEnvelope): boolean {
+    return this.#keys.ring.speaksFor({ keyId, issuer }, envelope.to ?? "", Date.now());
   }
 
   /** Who brought an agent of a connection. @param key its identity in the key ring. */

@@ -1,5 +1,6 @@
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
-import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
+import { decode } from "protocol/intake/decode.ts";
+import { isRefusal, type Refusal, refuse } from "protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { TraceSpan } from "runtime/tracing/span.ts";
 import type { Tracing } from "runtime/tracing/tracing.ts";
@@ -7,6 +8,7 @@ import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts
 import { type Acceptance, type AcceptanceItem, type Prepared, UNDONE } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import { outcomeAttributes } from "window/acceptance/outcome-attributes.ts";
+import type { TouchAnswer } from "window/acceptance/touches.ts";
 import { principalOf } from "window/principal.ts";
 import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
@@ -69,14 +71,19 @@ export class Intake {
     this.#answers = answers;
     this.#queue = new VerificationQueue({
       verifier,
-      handle: (result, arrival) => this.#handle(result, arrival),
+      handle: (result, arrival) => this.#handleGuarded(result, arrival),
       recheck: (waiting) => this.#recheck(waiting),
       advanced: () => this.#adjustReading(),
     });
   }
 
-  /** @param cameAt monotonic ms. */
+  /** Never throws: what fails costs its envelope an answer, and no other connection anything. @param cameAt monotonic ms. */
   receive(text: string, cameAt: number): void {
+    this.#guard(text, () => this.#receive(text, cameAt));
+    this.#adjustReading();
+  }
+
+  #receive(text: string, cameAt: number): void {
     const candidate = this.#check(text);
     const { from = "" } = isRefusal(candidate) ? candidate : candidate.envelope;
     const arrival = { cameAt, wasOwned: this.#connection.agents.owns(from) };
@@ -84,11 +91,10 @@ export class Intake {
     const isBehind = awaited !== undefined && (this.#queue.length > 0 || this.#connection.agents.hasPending);
     if (isBehind) this.#queue.pushWaiting({ text, ...awaited }, arrival);
     else this.#queue.push(candidate, arrival);
-    this.#adjustReading();
   }
 
   #check(text: string): Refusal | Candidate {
-    return checkBeforeSignature(text, this.#authority.known, Date.now(), this.#connection.credentials);
+    return checkBeforeSignature(text, this.#authority.known, Date.now(), this.#connection);
   }
 
   /**
@@ -98,6 +104,15 @@ export class Intake {
   #recheck({ text, keyId, agent }: WaitingEnvelope): Refusal | Candidate | undefined {
     const isDecided = !this.#connection.agents.hasPending || this.#authority.knows(this.#connection, keyId, agent);
     return isDecided ? this.#check(text) : undefined;
+  }
+
+  #handleGuarded(result: Refusal | VerifiedEnvelope, arrival: Arrival): boolean {
+    let isDone = true;
+    const isHandled = this.#guard(result, () => {
+      isDone = this.#handle(result, arrival);
+    });
+    if (!isHandled) this.#preparation = IDLE;
+    return isDone;
   }
 
   /** Handles the head of the queue; false while it must wait there. */
@@ -147,24 +162,32 @@ export class Intake {
   #gather(verified: VerifiedEnvelope, { epoch }: Hold, heardAt: number): void {
     // It ends a row of refusals where it stands, not when it is written.
     this.#connection.noteValid(principalOf(verified), verified.envelope.from);
-    this.#accepting += 1;
+    this.#noteSigner(verified);
     const mark = new CarriedMark(this.#connection);
-    this.#heartbeats.gather({
+    const heartbeat = {
       item: this.#itemOf(verified, mark),
       connection: this.#connection,
       epoch,
       heardAt,
-      answered: (answer) => {
+      answered: (answer: TouchAnswer) => {
         this.#accepting -= 1;
         mark.settled();
-        if (answer === null) this.#acceptAfterAll(verified);
-        else
-          this.#registrar.touched(this.#connection, verified, answer, (refused) =>
-            this.#answerOwned(verified, refused),
-          );
+        this.#guard(verified, () => this.#touched(verified, answer));
         this.#adjustReading();
       },
-    });
+    };
+    this.#accepting += 1;
+    try {
+      this.#heartbeats.gather(heartbeat);
+    } catch (err) {
+      this.#accepting -= 1;
+      throw err;
+    }
+  }
+
+  #touched(verified: VerifiedEnvelope, answer: TouchAnswer): void {
+    if (answer === null) this.#acceptAfterAll(verified);
+    else this.#registrar.touched(this.#connection, verified, answer, (refused) => this.#answerOwned(verified, refused));
   }
 
   /** A connection that has lost the agent since the heartbeat came in does not take it back by it. */
@@ -180,10 +203,18 @@ export class Intake {
     const refuse = (refused: Acceptance) =>
       wasOwned ? this.#answerOwned(verified, refused) : this.#answer(verified, refused);
     this.#registrar.requested(this.#connection, verified);
-    this.#accept(verified, (acceptance) => {
+    const answer = (acceptance: Acceptance) => {
+      // Whoever repeats a register of another's does not have it pay.
+      if ("epoch" in acceptance && acceptance.epoch !== null) this.#noteSigner(verified);
       this.#registrar.answered(this.#connection, verified, acceptance, refuse);
       this.#queue.advance();
-    });
+    };
+    try {
+      this.#accept(verified, answer);
+    } catch (err) {
+      this.#connection.agents.apply(verified.envelope.from, { kind: "not_granted" });
+      throw err;
+    }
   }
 
   /** Answers a heartbeat of an agent that the connection owned when it came in. */
@@ -200,6 +231,7 @@ export class Intake {
       this.#answers.refuse(this.#connection, verified, "not_registered");
       return true;
     }
+    this.#noteSigner(verified);
     if (this.#acceptor.needsPreparation(verified)) return this.#handlePrepared(verified);
     this.#publish(verified);
     return true;
@@ -246,9 +278,9 @@ export class Intake {
     done: (acceptance: Acceptance) => void,
     { prepared, span }: Pick<AcceptanceItem, "prepared" | "span"> = {},
   ): void {
-    this.#accepting += 1;
     const mark = isPresence(verified) ? new CarriedMark(this.#connection) : undefined;
     const item = { ...this.#itemOf(verified, mark), prepared, span };
+    // It is answered in a later turn of the event loop, or fails now.
     this.#acceptor.accept({
       ...item,
       // A decision that comes this far is in effect: it must reach its requester.
@@ -258,10 +290,11 @@ export class Intake {
         mark?.settled();
         const isUnanswered = acceptance.outcome === "unavailable";
         if (isUnanswered && prepared?.kind === "decision") this.#decisionRepeats.keep(item, performance.now());
-        done(acceptance);
+        this.#guard(verified, () => done(acceptance));
         this.#adjustReading();
       },
     });
+    this.#accepting += 1;
   }
 
   /** @param mark of a register or heartbeat. */
@@ -277,11 +310,28 @@ export class Intake {
       credential: mark && this.#authority.keptCredential(this.#connection, verified),
       acceptFrom: mark && this.#connection.agents.hold(verified.envelope.from)?.acceptFrom,
       hasNamespace: mark !== undefined && this.#authority.hasNamespace(verified),
+      isWithinPrincipal: verified.kind === "session_request" && this.#authority.speaksForTarget(verified),
     };
   }
 
   #answer(verified: VerifiedEnvelope, acceptance: Acceptance): void {
     this.#answers.answer(this.#connection, verified, acceptance);
+  }
+
+  /** Of an envelope of an agent that the connection has: whoever merely was handed it cannot send it again here. */
+  #noteSigner(verified: VerifiedEnvelope): void {
+    this.#connection.noteSigner(principalOf(verified), verified.envelope.from, verified.text);
+  }
+
+  /** @param about the envelope that is worked on: what of it is known so far. */
+  #guard(about: string | Refusal | VerifiedEnvelope, work: () => void): boolean {
+    try {
+      work();
+      return true;
+    } catch (err) {
+      this.#answers.failed(this.#connection, idOf(about), err);
+      return false;
+    }
   }
 
   /** Stops or resumes reading from the socket, and ends this intake when nothing is in flight. */
@@ -295,4 +345,15 @@ export class Intake {
 
 function isPresence({ kind }: VerifiedEnvelope): boolean {
   return kind === "register" || kind === "heartbeat";
+}
+
+/** The id of an envelope, where it can be read. */
+function idOf(about: string | Refusal | VerifiedEnvelope): string | undefined {
+  if (typeof about !== "string") return isRefusal(about) ? about.envelopeId : about.envelope.id;
+  try {
+    const decoded = decode(about);
+    return isRefusal(decoded) ? undefined : refuse("internal_error", decoded.value).envelopeId;
+  } catch {
+    return undefined;
+  }
 }

@@ -66,7 +66,8 @@ export class EnvelopePublisher {
     if (!request.apiKey.mayAct(from)) throw unauthorized("api_key_not_allowed_for_sender", this.#contact);
 
     const principal = principalOfApiKey(request.apiKey.id);
-    const unsigned = { envelope, canonical, kind: content.kind, principal, span };
+    const isWithinPrincipal = request.apiKey.mayAct(to);
+    const unsigned = { envelope, canonical, kind: content.kind, principal, isWithinPrincipal, span };
     const claim = claimOf(request);
     if (claim === undefined) return await this.#accept(unsigned);
     if (this.#inProgress.has(claim.digest)) throw new ServiceError("idempotency_in_progress");
@@ -89,7 +90,9 @@ export class EnvelopePublisher {
   }
 }
 
-interface Unsigned extends Pick<AcceptanceItem, "principal" | "claim" | "span">, Pick<EnvelopeContent, "kind"> {
+interface Unsigned
+  extends Pick<AcceptanceItem, "principal" | "claim" | "isWithinPrincipal" | "span">,
+    Pick<EnvelopeContent, "kind"> {
   readonly envelope: UnsignedEnvelope;
   readonly canonical: string;
 }

@@ -61,7 +61,10 @@ const RegisterPayload = z
       description: "The token of a key that the relay does not list; with it `relay` is required.",
     }),
     relay: z.string().max(TEXT_LIMITS.relay).optional().meta({
-      description: "Beside `credential`: the name of this relay that you dialled, with a port that is not the default.",
+      description: "The host that you dialled, with a port that is not the default.",
+    }),
+    connection_id: z.string().max(TEXT_LIMITS.connectionId).optional().meta({
+      description: "That of `hello`.",
     }),
     accept_from: AcceptFrom.optional(),
     capabilities: z.array(z.string()).max(TEXT_LIMITS.capabilities).optional().meta({ description: NOT_USED }),

@@ -85,6 +85,20 @@ export const ERRORS = {
     "The credential of the register is not accepted.",
     "The first word of detail (message in an error frame) is the reason. Have the issuer issue a credential for this key, this agent and this relay.",
   ),
+  wrong_relay: error(
+    400,
+    true,
+    "fix",
+    "payload.relay does not name this relay.",
+    "Dial a name of this relay, or have its operator add yours to RELAY_PUBLIC_HOSTS.",
+  ),
+  wrong_connection: error(
+    null,
+    true,
+    "fix",
+    "payload.connection_id names another connection.",
+    "Sign a new envelope with the connection_id of hello.",
+  ),
   not_registered: error(
     null,
     true,
@@ -209,7 +223,7 @@ export const ERRORS = {
   ),
   internal_error: error(
     500,
-    false,
+    true,
     "later",
     "An unexpected error occurred in the relay.",
     "Try again later; if it persists, tell the relay's operator.",

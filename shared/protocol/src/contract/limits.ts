@@ -28,6 +28,7 @@ export const TEXT_LIMITS = {
   label: 120,
   /** A host name with a port. RFC 1035, section 2.3.4. */
   relay: 261,
+  connectionId: 128,
   taskId: 128,
   capabilities: 32,
   acceptFrom: 50,
@@ -87,8 +88,6 @@ export const CONNECTION_LIMITS = {
   /** What a connection may send before its first valid envelope. */
   unregisteredBytes: 65_536,
   unregisteredFrames: 8,
-  /** Of its texts, how many may wait for their turn: those behind a register are many where a client waits for no ack. */
-  unregisteredTexts: 512,
   /** What a registered one may send before its text is whole, control frames in between included: eight times the largest text. */
   unfinishedBytes: 262_144,
   /** Share of a pod's event loop that all unregistered connections together may take. */

@@ -66,6 +66,11 @@ export class Issuers {
     return term === undefined || this.#objectionTo(credential) !== undefined ? NEVER : term;
   }
 
+  /** True when nobody but this issuer may say who the agent is. */
+  speaksFor(issuer: string, agent: string): boolean {
+    return this.#holders.isOfIssuer(agent, issuer);
+  }
+
   /** Unix ms at which the credential ends: with its term or that of its issuer's key. */
   endOf(credential: Terms): number {
     return this.#termOf(credential)?.until ?? Number.NEGATIVE_INFINITY;

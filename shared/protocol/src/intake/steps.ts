@@ -24,11 +24,12 @@ import {
   presentedCredential,
 } from "./credential-step.ts";
 import { decode } from "./decode.ts";
+import { checkDestination } from "./destination-step.ts";
 import { IN_PLAIN_WORDS, namedFieldErrors } from "./field-errors.ts";
 import { isRefusal, type Refusal, refuse } from "./refusal.ts";
 
 /**
- * The checks of an envelope: decode → clock → key → shape → size → signature → authority, the same for websocket and self-test.
+ * The checks of an envelope: decode → clock → key → shape → destination → size → signature → authority, the same for websocket and self-test.
  * What costs most, the schema and the canonical text, comes when the envelope names a valid key: nobody else can have the
  * relay do it. Source: docs/protocol.md#envelopes, docs/protocol.md#signatures, docs/protocol.md#keys.
  */
@@ -37,6 +38,13 @@ import { isRefusal, type Refusal, refuse } from "./refusal.ts";
 export interface ShapedEnvelope {
   readonly envelope: Envelope;
   readonly kind: EnvelopeKind;
+}
+
+/** The connection that an envelope comes in on. */
+export interface Incoming {
+  /** As `hello` says it; undefined where there is none, and the envelope is judged alone. */
+  readonly id?: string;
+  readonly credentials?: BroughtKeys | undefined;
 }
 
 /** An envelope that passed every check before the signature. */
@@ -63,13 +71,12 @@ export interface VerifiedEnvelope extends ShapedEnvelope {
 /**
  * All checks before the signature, which may be verified on another thread. Never throws.
  * @param now Unix ms.
- * @param brought of the envelope's connection.
  */
 export function checkBeforeSignature(
   text: string,
   keys: KnownKeys,
   now: number,
-  brought?: BroughtKeys,
+  connection: Incoming = {},
 ): Refusal | Candidate {
   const decoded = decode(text);
   if (isRefusal(decoded)) return decoded;
@@ -80,12 +87,16 @@ export function checkBeforeSignature(
   const credential = presentedCredential(terms, keys, now);
   if (credential !== undefined && isRefusal(credential)) return credential;
   const entry =
-    credential === undefined ? findKey(terms, keys.ring, now, brought) : entryOfCredential(credential.credential);
+    credential === undefined
+      ? findKey(terms, keys.ring, now, connection.credentials)
+      : entryOfCredential(credential.credential);
   if (isRefusal(entry)) return entry;
   const shaped = checkShape(decoded.value);
   if (isRefusal(shaped)) return shaped;
 
   const { envelope, kind } = shaped;
+  const stray = checkDestination(envelope, kind, keys.hosts, connection.id);
+  if (stray !== undefined) return stray;
   const canonical = canonicalText(envelope);
   return checkSize(envelope, canonical) ?? { envelope, kind, canonical, entry, credential };
 }

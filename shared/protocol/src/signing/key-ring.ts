@@ -113,6 +113,17 @@ export class KeyRing {
     return entry !== undefined && entry.identity === identity && entry.mayAct(agent);
   }
 
+  /** True when the signer's key, or the issuer of its credential, may speak for an agent. */
+  speaksFor(
+    signer: { readonly keyId: string; readonly issuer?: string | undefined },
+    agent: string,
+    now: number,
+  ): boolean {
+    const { keyId, issuer } = signer;
+    if (issuer !== undefined) return this.issuers.speaksFor(issuer, agent);
+    return this.signingKey(keyId, now)?.mayAct(agent) ?? false;
+  }
+
   /** True when the key is valid and may sign for agents that its record does not list one by one. */
   hasNamespace(keyId: string, now: number): boolean {
     return this.signingKey(keyId, now)?.hasNamespace ?? false;

@@ -57,7 +57,7 @@ async function register({ payload, ...changes }: Changes = {}, key = AGENT_KEY) 
 
 /** What intake makes of a text, all steps, with both signatures verified. */
 function intake(text: string, keys = KEYS, brought?: BroughtKeys) {
-  const candidate = checkBeforeSignature(text, keys, NOW, brought);
+  const candidate = checkBeforeSignature(text, keys, NOW, { credentials: brought });
   if (isRefusal(candidate)) return candidate;
   const { entry, canonical, envelope, credential: presented } = candidate;
   if (presented !== undefined && !isIssued(presented)) return invalidCredential("signature", envelope);

@@ -158,6 +158,19 @@ describe("A key ring", () => {
   });
 });
 
+test("A signer speaks for an agent whose record matches, its key's or that of the issuer of its credential, and for no other", () => {
+  const { x = "" } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+  const issuer = { issuer: "acme", keys: [{ public_key: x }], agents: ["agent://acme.*"], revoked: [] };
+  const listed = signingKey({ key_id: "k", agents: ["agent://bob", "agent://team.*"], expires_at: END });
+  const keys = KeyRing.from({ signing_keys: [listed], api_keys: [], issuers: [issuer] });
+  const agents = ["agent://bob", "agent://team.a", "agent://acme.a", "agent://carol"];
+  const spokenForBy = (signer: { keyId: string; issuer?: string }, now: number) =>
+    agents.filter((agent) => keys.speaksFor(signer, agent, now));
+  expect(spokenForBy({ keyId: "k" }, END_MS - 1)).toEqual(["agent://bob", "agent://team.a"]);
+  expect(spokenForBy({ keyId: "k" }, END_MS)).toEqual([]);
+  expect(spokenForBy({ keyId: "jkt-x", issuer: "acme" }, 0)).toEqual(["agent://acme.a"]);
+});
+
 describe("The agents that a record lists one by one", () => {
   const record = (terms: object = {}) =>
     signingKey({ key_id: "k", agents: ["agent://bob", "agent://team.*"], ...terms });

@@ -2,6 +2,7 @@ import type { Mutation } from "../mutation.ts";
 
 const PYTHON = "connector-python/src/agent_relay_connector";
 const BEHAVIOUR = ["test/connectors/behaviour.test.ts"];
+const SEND_QUEUE = ["connector/test/send-queue.test.ts"];
 const PYTHON_UNIT = ["test/python/package.test.ts"];
 
 /** What both connectors find wrong before anything goes out, and the clock that they date it by. */
@@ -19,6 +20,90 @@ export const CONNECTOR_OUTGOING_MUTATIONS: readonly Mutation[] = [
     find: "    if errors:\n",
     replace: "    if False:\n",
     tests: BEHAVIOUR,
+  },
+  {
+    name: "registers and heartbeats are signed for their connection",
+    file: "connector/src/presence.ts",
+    find: "...(connectionId && { connection_id: connectionId })",
+    replace: "",
+    tests: BEHAVIOUR,
+  },
+  {
+    name: "registers and heartbeats are signed for the relay that was dialled",
+    file: "connector/src/presence.ts",
+    find: "const destination = { relay: this.#options.relay, ",
+    replace: "const destination = { ",
+    tests: BEHAVIOUR,
+  },
+  {
+    name: "Python signs registers and heartbeats for their connection",
+    file: `${PYTHON}/presence.py`,
+    find: "if connection_id is not None:",
+    replace: "if False:",
+    tests: BEHAVIOUR,
+  },
+  {
+    name: "Python signs registers and heartbeats for the relay that was dialled",
+    file: `${PYTHON}/presence.py`,
+    find: 'destination = {"relay": self._options.relay}',
+    replace: "destination: dict[str, str] = {}",
+    tests: BEHAVIOUR,
+  },
+  {
+    name: "what could not be signed is no id of a connection",
+    file: "connector/src/frames.ts",
+    find: "/^[\\w.:-]{1,128}$/.test(id)",
+    replace: "true",
+    tests: ["connector/test/frames.test.ts"],
+  },
+  {
+    name: "Python takes what could not be signed for no id of a connection",
+    file: `${PYTHON}/frames.py`,
+    find: "_CONNECTION_ID.fullmatch(value)",
+    replace: "True",
+    tests: PYTHON_UNIT,
+  },
+  {
+    name: "a limit of the relay holds its own kind of envelopes",
+    file: "connector/src/holds.ts",
+    find: 'return type.startsWith("message.") ? "message.*" : type;',
+    replace: 'return type === "" ? type : "message.*";',
+    tests: SEND_QUEUE,
+  },
+  {
+    name: "a part of the relay that is away holds its own targets",
+    file: "connector/src/holds.ts",
+    find: "unavailable: send.to,",
+    replace: "unavailable: ALL,",
+    tests: SEND_QUEUE,
+  },
+  {
+    name: "what a hold lets out again goes out one by one",
+    file: "connector/src/pending-sends.ts",
+    find: " && !tried.has(hold)",
+    replace: "",
+    tests: SEND_QUEUE,
+  },
+  {
+    name: "targets that are away leave half of the places",
+    file: "connector/src/pending-sends.ts",
+    find: "Math.floor(most / 2)",
+    replace: "most",
+    tests: SEND_QUEUE,
+  },
+  {
+    name: "nothing overtakes what a hold lets out again",
+    file: "connector/src/pending-sends.ts",
+    find: "new Set(trials.map(({ to }) => to))",
+    replace: "new Set<string>()",
+    tests: SEND_QUEUE,
+  },
+  {
+    name: "what a hold outlasts is rejected at once",
+    file: "connector/src/pending-sends.ts",
+    find: "if (last.endsAt >= send.deadline)",
+    replace: "if (last.endsAt === send.deadline)",
+    tests: SEND_QUEUE,
   },
   {
     name: "a recipient that never came is none whom nobody vouches for",

@@ -1,5 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
+const DESTINATION = "shared/protocol/src/intake/destination-step.ts";
+
 /** From a text to a verified envelope. */
 export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   {
@@ -64,6 +66,34 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
     find: "message: z.strictObject({",
     replace: "message: z.looseObject({",
     tests: ["test/conformance/invalid-envelope.test.ts"],
+  },
+  {
+    name: "a register or heartbeat is for the relay that it names",
+    file: DESTINATION,
+    find: "relay !== undefined && isOfAnother(relay, hosts)",
+    replace: "false",
+    tests: ["shared/protocol/test/intake/destination-step.test.ts"],
+  },
+  {
+    name: "a register or heartbeat is for the connection that it names",
+    file: DESTINATION,
+    find: "connection_id === connectionId",
+    replace: "true",
+    tests: ["shared/protocol/test/intake/destination-step.test.ts"],
+  },
+  {
+    name: "a connection has its id when envelopes are judged",
+    file: "services/ws-connector/src/intake.ts",
+    find: "Date.now(), this.#connection);",
+    replace: "Date.now(), { credentials: this.#connection.credentials });",
+    tests: ["test/conformance/replay.test.ts"],
+  },
+  {
+    name: "a public name is one relay's, at whichever port",
+    file: DESTINATION,
+    find: "LOCAL.some((form) => form.test(name)) ? undefined : name;",
+    replace: "undefined;",
+    tests: ["shared/protocol/test/intake/destination-step.test.ts"],
   },
   {
     name: "size of the canonical text",

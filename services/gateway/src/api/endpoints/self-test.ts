@@ -23,7 +23,7 @@ interface Parts {
   readonly keys: KeyStore;
   readonly counters: Counters;
   readonly limits: RateLimits;
-  /** The names of this relay, which a register with a credential may be meant for. */
+  /** The names of this relay, which a register may be meant for. */
   readonly hosts: ReadonlySet<string>;
   /** The one that documents tell. */
   readonly relay: string;
@@ -33,17 +33,17 @@ const STEPS = [
   "Fill in request_template; ts is now in epoch milliseconds.",
   "Serialize the fields in canonical_signing_order as RFC 8785 says, without sig and without absent fields.",
   "Sign those UTF-8 bytes with your key and put the base64url signature, without padding, into sig.",
-  "POST the envelope to this path: stage pass means that the websocket would accept it too, once from is registered there; a session that it names is not looked up.",
+  "POST the envelope to this path: stage pass means that the websocket would accept it too, once from is registered there; a session that it names is not looked up, and connection_id is not compared.",
   "An envelope that is no register, under a key with a credential: add ?credential=<token>. A connection knows it from the register.",
   "After bad_signature POST it to this path with ?explain=1, and compare canonical with the text that you signed.",
 ];
 
-/** @param relay what a register with a credential says that it is meant for. */
+/** @param relay what a register says that it is meant for. */
 const requestTemplate = (relay: string) => ({
   id: "env-1",
   type: "agent.register",
   from: "agent://your-agent",
-  payload: { credential: "that of your key; leave it and relay out where the relay lists the key", relay },
+  payload: { credential: "that of your key; leave it out where the relay lists the key", relay },
   ts: 0,
   key_id: "your-key-id",
   sig: "base64url: 86 characters for ed25519, 43 for hmac-sha256",
@@ -88,7 +88,7 @@ export function selfTestEndpoints({
   };
 }
 
-/** Only the limit needs Redis: while Redis is not reachable, agents can still test their signatures, without a limit. */
+/** Only the limit needs Redis: agents can test their signatures without it, before a window is known without a limit. */
 async function useLimit(limits: RateLimits, address: string): Promise<void> {
   try {
     await limits.addresses.use("self_test", address);
@@ -100,7 +100,8 @@ async function useLimit(limits: RateLimits, address: string): Promise<void> {
 /** @param shown a credential, known as if its register had been accepted. */
 function examine(text: string, keys: KnownKeys, shown: string | undefined): Refusal | VerifiedEnvelope {
   const now = Date.now();
-  const result = checkBeforeSignature(text, keys, now, shown === undefined ? undefined : broughtBy(shown, keys, now));
+  const credentials = shown === undefined ? undefined : broughtBy(shown, keys, now);
+  const result = checkBeforeSignature(text, keys, now, { credentials });
   if (isRefusal(result)) return result;
   const { credential } = result;
   if (credential !== undefined && !isIssued(credential)) return invalidCredential("signature", result.envelope);

@@ -19,18 +19,18 @@ export function credentialRules(settings: DiscoverySettings): string {
       "- Claims: `iss`, the issuer; `sub`, one agent id; `cnf` {`jwk`}, the agent's Ed25519 key; `iat` and `exp`, whole seconds, at most 90 days apart; optional `nbf`, `aud` (must contain this relay's name) and `enc` {`jwk`}, an X25519 key to [seal](#sealed-payloads) to.",
       "- `agents` of an issuer: ids, namespaces (`….*`), or `*`; of all patterns, those of listed keys too, the closest decides whose an agent is. `revoked` ends the credentials of an agent (`*`: of all) whose `iat` lies before `issued_before`.",
       '- `key_id` is `jkt-` and the RFC 7638 thumbprint of the agent\'s key: base64url SHA-256 of `{"crv":"Ed25519","kty":"OKP","x":"…"}`.',
-      `- \`agent.register\` carries the token as \`payload.credential\`, and in \`payload.relay\` the name of this relay that you dialled, with a port that is not the default: \`${relayName(settings)}\`.`,
+      `- \`agent.register\` carries the token as \`payload.credential\`, with \`payload.relay\`: \`${relayName(settings)}\`.`,
       "- A connection knows such a key by its accepted register alone; before that any other envelope under it is `unknown_key`. Renew by another register on the same connection before `credential_expires_at_iso` of the ack.",
       `- \`invalid_credential\` begins its message with the reason, and its hint says what to do: ${reasons.join(", ")}.`,
     ].join("\n"),
-    `Anybody can look up with which credential an agent registered: GET ${settings.baseUrl}${SURFACES.readCredential.path}, a template (RFC 6570).`,
+    `GET ${settings.baseUrl}${SURFACES.readCredential.path} (a template, RFC 6570) is the credential of any agent.`,
   ].join("\n\n");
 }
 
 /** Source: docs/protocol.md#sessions. */
 export const SESSION_RULES = [
   "- A `session.request` opens a session; its `session_id` stands in the ack, and in the target's `deliver`. It is pending until its target alone sends `session.approve` or `session.reject` with `payload.session_id` and `to` = the requester, or until `ttl_minutes` are over.",
-  "- An approval is the target's signed word. At the relay it permits nothing: messages need no session.",
+  "- An approval is the target's signed word. Messages need no session.",
   "- The relay ties no message to a session. Tell the other agent in `task_id`, which is signed: put the `session_id` there.",
   "- A reply is a `message.reply` to the asker, with as `task_id` that of the asked envelope, else its `id`. It is never answered automatically.",
 ].join("\n");
@@ -46,6 +46,6 @@ export const sealingRules = ({ baseUrl }: DiscoverySettings): string =>
 
 /** Source: docs/protocol.md#session-receipts. */
 export const RECEIPT_RULES = [
-  "A decision with `payload.request_sha256`, the base64url SHA-256 of the request's canonical text with `sig` as its last member, as you verified it, makes a receipt possible: {`version`: 1, `request`, `decision`, `credentials`: [tokens]}, the two envelopes whole. The relay keeps none.",
+  "A decision with `payload.request_sha256`, the base64url SHA-256 of the request's canonical text with `sig` as its last member, as you verified it, makes a receipt possible: {`version`: 1, `request`, `decision`, `credentials`: [tokens]}.",
   "It holds when: both signatures do, by credentials that held at each `ts` and whose `sub` is `from`; `decision.from` is `request.to` and the reverse; the digest is the request's; the last 24 digits of `session_id` are the first 15 bytes of that digest in Crockford base32, lower case as all of it; and the decision's `ts` lies between the request's less 300 s and the end of its ttl. It shows that both keys signed.",
 ].join("\n\n");

@@ -1,6 +1,5 @@
 import { NO_RECONNECT } from "protocol/contract/close-codes.ts";
 import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
-import { announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
 import { credentialRules, RECEIPT_RULES, SESSION_RULES, sealingRules } from "./agreement-guide.ts";
@@ -29,7 +28,7 @@ export function websocketGuide(settings: DiscoverySettings): string {
     `## Sessions and replies\n\n${SESSION_RULES}`,
     `## Sealed payloads\n\n${sealingRules(settings)}`,
     `## Session receipts\n\n${RECEIPT_RULES}`,
-    `## Rates\n\n${rates(settings)}`,
+    `## Rates\n\n${rates()}`,
     `## Examples\n\n${EXAMPLES}`,
     `## Closes\n\n\`x-close-codes\` has the codes. ${NO_RECONNECT} The frame that 1003, 1007 or 1009 is about was not accepted; of every other envelope without an answer the outcome is unknown.`,
     `## Delivery\n\n${[...DELIVERY_RULES, PENDING_RULE, UNKNOWN_RULE].map((rule) => `- ${rule}`).join("\n")}`,
@@ -65,7 +64,7 @@ function connect(): string {
   const { maxFrameBytes, maxPayloadDepth, maxPayloadMembers } = ENVELOPE_LIMITS;
   return [
     "1. Open a websocket to the server at either path of the channel. No header, token or subprotocol is needed. The relay sends `hello`.",
-    `2. Send a signed \`agent.register\` within ${registerWithinMs / SECOND_MS} s, then \`agent.heartbeat\` every ${heartbeatIntervalMs / SECOND_MS} s, at most ${heartbeatMaxMs / SECOND_MS} s apart. A heartbeat alone brings an agent online, too, where no live connection has it and the relay lists its key; a key with a credential registers. Before its first valid envelope a connection may send ${unregisteredFrames} frames and ${unregisteredBytes} bytes, then it is closed with 1008. A connection carries at most ${maxAgentsPerConnection} agents.`,
+    `2. Send a signed \`agent.register\` within ${registerWithinMs / SECOND_MS} s, then \`agent.heartbeat\` every ${heartbeatIntervalMs / SECOND_MS} s, at most ${heartbeatMaxMs / SECOND_MS} s apart, both with \`payload.relay\` and \`payload.connection_id\`: no use elsewhere then. A heartbeat alone brings an agent online, too, where no live connection has it and the relay lists its key; a key with a credential registers. Before its first valid envelope a connection may send ${unregisteredFrames} frames and ${unregisteredBytes} bytes, then it is closed with 1008. A connection carries at most ${maxAgentsPerConnection} agents.`,
     "3. Send envelopes. Each is answered with an `ack` or an `error` that has its `id` as `envelope_id`. Envelopes for your agents come as `deliver`, and notices at any time.",
     `4. Every frame is a text frame with one JSON object of at most ${maxFrameBytes} bytes. An envelope has no members but those of its schema; a payload has at most ${maxPayloadDepth} levels, and ${maxPayloadMembers} members and array elements in total.`,
   ].join("\n");
@@ -78,21 +77,20 @@ function sign(baseUrl: string): string {
   return [
     "You need a key for your agent id: an Ed25519 key or an HMAC secret that the relay's operator lists, or an Ed25519 key with a [credential](#credentials).",
     [
-      `1. Make the canonical text: one JSON object with the members ${ORDER} in this order. Absent members and \`sig\` are left out. Each value is written as in RFC 8785 (JCS), without white space: inside \`payload\` the members of every object are sorted by the UTF-16 code units of their names; strings and numbers are as \`JSON.stringify\` of ECMAScript writes them. The eight members themselves are not sorted.`,
+      `1. Make the canonical text: one JSON object with the members ${ORDER} in this order. Absent members and \`sig\` are left out. Each value is written as in RFC 8785 (JCS), without white space: inside \`payload\` the members of every object are sorted by the UTF-16 code units of their names; strings and numbers are as \`JSON.stringify\` of ECMAScript writes them. The eight members are not.`,
       "2. Sign the UTF-8 bytes of this text with the key that `key_id` names: Ed25519 (RFC 8032, without prehashing; the private key is a seed of 32 bytes) or HMAC-SHA256 (RFC 2104; the secret is the key in base64url). The key decides which, not the envelope.",
       `3. \`sig\` is the signature in base64url (RFC 4648, section 5) without padding: ${ed25519} characters for Ed25519, ${hmac} for HMAC-SHA256.`,
-      "4. Send the envelope, the same members and `sig`, as JSON. White space and the order of members do not matter there.",
+      "4. Send the envelope, the same members and `sig`, as JSON, in any order and spacing.",
     ].join("\n"),
     `\`id\` is new for each envelope: a used one with another \`ts\` is acked, and its recipient, which takes an id of a sender once, drops it. \`ts\` is the time in epoch milliseconds, within ${ENVELOPE_LIMITS.maxClockSkewMs} of the relay's (\`server_time\` of \`hello\`).`,
-    `\`x-signing\` has these facts for programs, with a test vector for each algorithm; ${manifest} has them too, and the public keys of the gateways. POST a signed envelope to ${selfTest} to have it checked without sending it, to ${selfTest}?explain=1 to get its canonical text as well.`,
+    `\`x-signing\` has these facts for programs, with test vectors, and so has ${manifest}, with the gateways' public keys. POST a signed envelope to ${selfTest} to have it checked, to ${selfTest}?explain=1 to get its canonical text as well.`,
   ].join("\n\n");
 }
 
-function rates(settings: DiscoverySettings): string {
+function rates(): string {
   const { keyShare, keyBytesShare } = CONNECTION_LIMITS;
-  const { max_unacknowledged } = announcedLimits(settings);
-  return `\`limits\` of \`hello\` are those of one connection; all of one key on a pod together have ${keyShare} times the envelopes and ${keyBytesShare} times the bytes a second, with the burst of one. ${RATE_RULE} Here \`max_unacknowledged\` is ${max_unacknowledged}.`;
+  return `\`limits\` of \`hello\` are those of one connection; all of one key on a pod together have ${keyShare} times the envelopes and ${keyBytesShare} times the bytes a second, with the burst of one. ${RATE_RULE}`;
 }
 
 const EXAMPLES =
-  "Each example of an envelope is signed with the Ed25519 key of the test vectors, which no operator adds. Its summary names the members to replace: `id` and `ts` as above; `from`, `key_id` and `to` with your agent, its key and your target; `payload.session_id` with the `session_id` of the delivered `session.request`, `payload.request_sha256` with its digest; at last `sig`, made over the result.";
+  "Each example of an envelope is signed with the Ed25519 key of the test vectors, which no operator adds. Its summary names the members to replace; make `sig` last.";

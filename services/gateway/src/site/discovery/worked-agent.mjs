@@ -90,10 +90,12 @@ const vector = manifest.test_vectors.find(({ alg }) => alg === "ed25519");
 if (canonical(vector.envelope) !== vector.canonical) fail("my canonical text is wrong");
 if (signature(vector.canonical, vector.key.private_key) !== vector.sig) fail("my signature is wrong");
 
-// 2. Does the relay accept my key? A credential is presented by each register, for the relay that is dialled.
+// 2. Does the relay accept my key? A register is for the relay that is dialled, and presents the credential.
 const url = manifest.websocket.urls[0];
-const register = credential === undefined ? {} : { payload: { credential, relay: new URL(url).host } };
-const test = await ask("/api/self-test", { method: "POST", headers: json, body: envelope("agent.register", register) });
+const here = { relay: new URL(url).host };
+const register = () => ({ payload: { ...here, ...(credential && { credential }) } });
+const registerText = envelope("agent.register", register());
+const test = await ask("/api/self-test", { method: "POST", headers: json, body: registerText });
 console.log(`self-test: ${test.stage}`);
 
 // 3. Come online and stay online.
@@ -117,8 +119,10 @@ await new Promise((registered) => {
   socket.addEventListener("message", ({ data }) => {
     const frame = JSON.parse(data);
     if (frame.frame === "hello") {
-      submit("agent.register", register).then(registered);
-      setInterval(() => socket.send(envelope("agent.heartbeat")), frame.limits.heartbeat_interval_ms).unref();
+      here.connection_id = frame.connection_id; // So nobody else can use what follows on another connection.
+      submit("agent.register", register()).then(registered);
+      const heartbeat = () => socket.send(envelope("agent.heartbeat", { payload: here }));
+      setInterval(heartbeat, frame.limits.heartbeat_interval_ms).unref();
     } else if (frame.frame === "ack") {
       acks.get(frame.envelope_id)?.(frame);
       acks.delete(frame.envelope_id);

@@ -85,6 +85,9 @@ export const SessionProofRecord = z
       "refresh_required_before_negotiation_handoff",
     ]),
     source: z.enum(PROOF_SOURCES),
+    same_principal: z.boolean().meta({
+      description: "Requester and target answer to one key or issuer.",
+    }),
     durable_source: z.null(),
     process_window_started_at: z.int(),
     retained_from_durable_store: z.literal(false),

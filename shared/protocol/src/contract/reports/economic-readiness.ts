@@ -39,7 +39,7 @@ export const EconomicReadiness = z.strictObject({
   ...Completeness.shape,
   status: z.enum(["ready_for_negotiation_handoff", "not_ready_for_negotiation_handoff"]).meta({
     description:
-      "Of the whole window: ready when no stage up to online_target_proof is blocked, so that an agent is online, too; evidence.important_handoff_permitted_from_process_window is of the proof alone. Neither knows what a target decided.",
+      "Of the whole window: ready when no stage up to online_target_proof is blocked, so that an agent is online, too; evidence.important_handoff_permitted_from_process_window is of the proof alone.",
   }),
   stages: z.array(ReadinessStage).length(READINESS_STAGES.length),
   blockers: z.array(z.strictObject({ blocker: z.enum(READINESS_BLOCKERS), stage: z.enum(READINESS_STAGES) })),

@@ -5,7 +5,7 @@ import { REPORT_LIMITS } from "../limits.ts";
 import { PRESENCE_STATUSES, UndeliverableReason } from "../presence.ts";
 import { TARGET_DECISIONS } from "../session.ts";
 import { PostLink, Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
-import { CurrentWindow, ProofGate, SessionCounts } from "./window.ts";
+import { CurrentWindow, GateReason, ProofGate, SessionCounts } from "./window.ts";
 
 /** Parts of several guides. Source: docs/reports.md#guides, docs/reports.md#freshness. */
 
@@ -58,12 +58,13 @@ export const AllowedNextStep = z
     "request_session_with_online_target",
     "refresh_session_request_proof",
     "open_marketplace_first_job_handoff",
+    "wait_for_target_decision",
     "ask_another_target",
   ])
   .meta({
     id: "AllowedNextStep",
     description:
-      "Without a target, of the whole window. connect_…: no agent was seen; bring_…: none is online; request_…: there is no proof; refresh_…: it is stale; open_…: it is fresh; ask_another_target: the target rejected the session.",
+      "Without a target, of the whole window. connect_…: no agent was seen; bring_…: none is online; request_…: there is no proof; refresh_…: it is stale; open_…: it is fresh. With session_id, too: wait_…: the target has your request, whose proof is fresh; ask_…: the session was rejected, or its time ran out.",
   });
 export type AllowedNextStep = z.infer<typeof AllowedNextStep>;
 
@@ -90,7 +91,6 @@ export const GuideNext = z
       ...AllowedNextStep.options,
       "read_newest_session",
       "read_handoff_gate",
-      "wait_for_target_decision",
       "agree_on_first_job_in_marketplace",
     ]),
     who: z
@@ -162,7 +162,7 @@ export const GUIDE_FRAME = {
   target_decision: z.enum(SESSION_DECISIONS).nullable().meta({
     id: "TargetDecision",
     description:
-      "What the target said to the session of the query. expired: its time ran out, or newer ones took its place; no notice tells of it. unknown: the target has no such session, or it is another requester's than `from`'s. Null without target or session.",
+      "What the target said to the session of the query. expired: its time ran out, or newer ones took its place; no notice tells of it. unknown: the target has no such session of `from`'s. Null without target or session.",
   }),
   links: GuideLinks,
   templates: z.array(z.enum(["check_online", "session", "next"])).meta({
@@ -184,10 +184,10 @@ export const GATE_NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff"
 export const HandoffGate = z
   .strictObject({
     status: z.enum([GATE_GO, GATE_NO_GO]).meta({
-      description:
-        "go: a request's proof is fresh. It knows no decision: target_decision does, and with session_id allowed_next_step goes by it.",
+      description: "go: a request's proof is fresh, whatever was decided.",
     }),
     allowed_next_step: AllowedNextStep,
+    reason: GateReason,
     scope: z
       .enum(["process_window", "target"])
       .meta({ description: "Whose proof this is of: target with target_agent_id." }),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { PostLink, Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
-import { Completeness, CurrentWindow, ProofGate } from "./window.ts";
+import { Completeness, CurrentWindow, GateReason, ProofGate } from "./window.ts";
 
 /** GET /api/public/restart-survival-check: what ends session proofs, and which of them would be gone. */
 
@@ -37,6 +37,7 @@ export const RestartSurvivalCheck = z.strictObject({
   current_process_window: CurrentWindow,
   refresh_gate: z.strictObject({
     ...ProofGate.shape,
+    reason: GateReason,
     refresh: PostLink,
   }),
   runbook: z.array(

@@ -12,7 +12,7 @@ export type ProofState = z.infer<typeof ProofState>;
 
 const RefreshUrgency = z.enum(["no_proof_request_now", "fresh_no_refresh_due", "expired_refresh_now"]).meta({
   id: "RefreshUrgency",
-  description: "proof_freshness as an action: request a first proof, nothing, or request anew.",
+  description: "proof_freshness as an action.",
 });
 export type RefreshUrgency = z.infer<typeof RefreshUrgency>;
 
@@ -34,8 +34,11 @@ const Iso = z.iso.datetime();
 const HandoffPermitted = z.boolean().meta({
   id: "HandoffPermitted",
   description:
-    "Without a target: the last proof of the window is fresh, whoever requested it of whom; it counts the request alone, and knows no decision nor who is online now. With target_agent_id alone: the target has a fresh proof, whoever requested it, which says nothing of a session of yours. With from or session_id beside it, it is about you: true only where the request of the session that session_id names is a fresh proof, and its target approved it.",
+    "Without a target: the last proof of the window is fresh; no decision counts, nor who is online now. With target_agent_id alone: the target has a fresh proof, whoever requested it. With from or session_id beside it: the request of the session that session_id names is a fresh proof, and its target approved it.",
 });
+
+/** Of every gate. */
+export const GateReason = z.string().meta({ id: "GateReason", description: "Why, in one sentence." });
 
 /** Whether the latest acceptance for an online target permits a handoff. Null: there is no such acceptance. */
 export const ProofGate = z.strictObject({

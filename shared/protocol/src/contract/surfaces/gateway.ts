@@ -41,6 +41,7 @@ const INTAKE_ERRORS = [
   "bad_signature",
   "key_not_allowed",
   "invalid_credential",
+  "wrong_relay",
 ] as const;
 
 /** The API: sends, sessions, presence, feedback, self-test. Answered by the gateway. */
