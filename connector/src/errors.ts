@@ -49,6 +49,16 @@ export const RELAY_ERRORS = {
     "The credential of the register is not accepted.",
     "The relay's message begins with the reason; have the issuer issue one for this key, this agent and this relay.",
   ),
+  wrong_relay: entry(
+    "fix",
+    "The relay does not go by the name that was dialled.",
+    "Dial it by a name of its own, or have its operator add yours to RELAY_PUBLIC_HOSTS.",
+  ),
+  wrong_connection: entry(
+    "fix",
+    "The register was signed for another connection.",
+    "Something between agent and relay joined two connections; connect without it.",
+  ),
   not_registered: entry("later", "This connection does not own the agent.", "The connector registers it again."),
   unknown_session: entry("never", "No such session.", "Sessions are kept until one hour after their end."),
   not_your_session: entry(
@@ -59,6 +69,11 @@ export const RELAY_ERRORS = {
   session_closed: entry("never", "The session is already decided or expired.", "Its requester may request a new one."),
   rate_limited: entry("later", "Too many envelopes.", "Send fewer; retryAfterMs says when to try again."),
   unavailable: entry("later", "The relay cannot reach its Redis.", "The connector sends the same envelope again."),
+  internal_error: entry(
+    "later",
+    "An unexpected error occurred in the relay.",
+    "Try again later; if it persists, tell the relay's operator.",
+  ),
   not_accepted_by_target: entry(
     "never",
     "The target does not accept envelopes of this agent.",
@@ -123,6 +138,11 @@ export const CONNECTOR_ERRORS = {
     "fix",
     "The agent is online over another connection, which this start would end.",
     "Stop the other, or start with takeOver: true, which ends it. Of a machine that is lost the relay lets go 45 s after its last heartbeat: start again then. A relay listen or relay mcp of the same key shares its connection with relay send and relay ask of the same user; a connector shares none.",
+  ),
+  not_a_relay: entry(
+    "fix",
+    "Something answers over HTTP at the relay's address, and it is not a relay.",
+    "Give the relay's base address, or its HTTP address as httpUrl; with takeOver: true the start goes on.",
   ),
   refused: entry("never", "The relay refused for a reason that this version does not know.", "Update this package."),
   forged_delivery: entry(

@@ -211,7 +211,7 @@ describe("What one connection sends", () => {
   });
 
   test("ends it with 1008, counted, when a text never ends, however many pongs keep its fragments apart", async () => {
-    const pod = await startPod();
+    const pod = await startPod({ RELAY_ENVELOPES_PER_SECOND: "1000" });
     const client = await register(await connect(pod, CLIENT), "carol");
     const { _socket: stream } = client.socket as unknown as { _socket: Socket };
     const { pong, text, continuation } = OPCODES;

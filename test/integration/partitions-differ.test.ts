@@ -59,7 +59,7 @@ test("a window of the other number is adopted by those who have it, and the rest
   expect((await http.get(`${connector.url}/ready`)).body).toMatchObject({ ready: false, reason: "partitions" });
   expect(await bob.ask(heartbeat())).toMatchObject({ code: "unavailable" });
   for (const { url } of [gateway, reporting]) {
-    await until("it is ready", async () => (await http.get(`${url}/ready`)).status === 200, 10_000);
+    await until("it is ready", async () => (await http.get(`${url}/ready`)).status === 200);
   }
   expect(await send()).toMatchObject({ status: 202 });
 });

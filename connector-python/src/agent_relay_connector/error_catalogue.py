@@ -52,6 +52,16 @@ RELAY_ERRORS = {
         "The credential of the register is not accepted.",
         "The message begins with the reason; have the issuer issue one for this key, this agent and this relay.",
     ),
+    "wrong_relay": ErrorEntry(
+        "fix",
+        "The relay does not go by the name that was dialled.",
+        "Dial it by a name of its own, or have its operator add yours to RELAY_PUBLIC_HOSTS.",
+    ),
+    "wrong_connection": ErrorEntry(
+        "fix",
+        "The register was signed for another connection.",
+        "Something between agent and relay joined two connections; connect without it.",
+    ),
     "not_registered": ErrorEntry(
         "later", "This connection does not own the agent.", "The connector registers it again."
     ),
@@ -67,6 +77,11 @@ RELAY_ERRORS = {
     "rate_limited": ErrorEntry("later", "Too many requests.", "Send fewer; retry_after says when to try again."),
     "unavailable": ErrorEntry(
         "later", "The relay cannot reach its Redis.", "The connector sends the same envelope again."
+    ),
+    "internal_error": ErrorEntry(
+        "later",
+        "An unexpected error occurred in the relay.",
+        "Try again later; if it persists, tell the relay's operator.",
     ),
     "not_accepted_by_target": ErrorEntry(
         "never",
@@ -136,6 +151,11 @@ CONNECTOR_ERRORS = {
         "Stop the other, or start with take_over=True, which ends it. Of a machine that is lost the relay lets go 45 s"
         " after its last heartbeat: start again then. A relay listen or relay mcp of the same key shares its connection with"
         " relay send and relay ask of the same user; a connector shares none.",
+    ),
+    "not_a_relay": ErrorEntry(
+        "fix",
+        "What answers over HTTP at the relay's address is not a relay.",
+        "Give the relay's base address, or that of its HTTP side as http_url; with take_over=True the start goes on.",
     ),
     "refused": ErrorEntry(
         "never", "The relay refused for a reason that this version does not know.", "Update this package."

@@ -5,6 +5,7 @@ import { sessionRefusal } from "protocol/contract/rate-limits.ts";
 import type { Refusal } from "protocol/intake/refusal.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { AuditLog } from "runtime/audit-log.ts";
+import { type Logger, withoutMessage } from "runtime/logging.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import type { Tally } from "runtime/metrics/service-metrics.ts";
 import type { Acceptance } from "window/acceptance/acceptance.ts";
@@ -37,6 +38,7 @@ export class Answers {
   readonly #keyRefusals: KeyRefusals;
   readonly #audit: AuditLog;
   readonly #baseUrl: string;
+  readonly #logger: Logger;
 
   /**
    * @param options.refusals error frames sent, by code. @param options.keyRefusals those that a key's holder got, by key.
@@ -48,12 +50,14 @@ export class Answers {
     keyRefusals: KeyRefusals;
     audit: AuditLog;
     baseUrl: string;
+    logger: Logger;
   }) {
     this.#authority = options.authority;
     this.#refusals = options.refusals;
     this.#keyRefusals = options.keyRefusals;
     this.#audit = options.audit;
     this.#baseUrl = options.baseUrl;
+    this.#logger = options.logger;
   }
 
   /** Answers what acceptance decided. A presence is acknowledged by the registrar, with what waits for its agent. */
@@ -92,6 +96,12 @@ export class Answers {
     this.#sendError(connection, "not_registered", { envelopeId: envelope.id });
   }
 
+  /** Answers an envelope that could not be taken in through no fault of its sender's. Nothing of it is logged. */
+  failed(connection: Connection, envelopeId: string | undefined, err: unknown): void {
+    this.#logger.error({ err: withoutMessage(err) }, "the intake of an envelope failed");
+    this.#sendError(connection, "internal_error", { envelopeId, retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
+  }
+
   /** Answers what a step of intake refused. */
   refused(connection: Connection, refusal: Refusal): void {
     const { code, envelopeId, hint, errors, canonicalSha256, from, signer } = refusal;
@@ -102,7 +112,7 @@ export class Answers {
   /**
    * @param from the sender that the envelope names, verified or not.
    * @param signer whose signature holds; anybody can write another's key id. Whoever was handed an envelope, by whatever way, can
-   * send it again: it counts for its signer only where the connection is the signer's.
+   * send it again: it counts for its signer only where the connection, or the agent that it has, is the signer's.
    */
   #refuse(
     connection: Connection,
@@ -112,10 +122,16 @@ export class Answers {
     signer: Principal | undefined,
   ): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
-    if (signer !== undefined && signer === connection.principal) this.#countForKey(signer, code);
+    if (signer !== undefined && this.#isUsedBy(connection, signer, from)) this.#countForKey(signer, code);
     this.#sendError(connection, code, { ...details, ...serverTime });
     if (UNFORESEEN.has(code) || this.#authority.isForgiven(connection, code, from)) return;
     connection.noteRefusal();
+  }
+
+  #isUsedBy(connection: Connection, signer: Principal, agent = ""): boolean {
+    if (signer === connection.principal) return true;
+    const hold = connection.agents.hold(agent);
+    return hold !== null && this.#authority.bringerOf(connection, hold.key, agent).principal === signer;
   }
 
   #countForKey(principal: Principal, code: ErrorCode): void {

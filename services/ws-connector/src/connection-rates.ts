@@ -1,13 +1,14 @@
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { boundsFactorOf, type RateHolder } from "window/principal.ts";
+import { boundsFactorOf, type Principal, type RateHolder, rateHoldersOf } from "window/principal.ts";
 import type { PrincipalRates } from "./principal-rates.ts";
 import type { TokenBuckets } from "./token-bucket.ts";
 
 /** The rates of a pod, the same for all its connections. */
 export interface PodRates {
-  /** Of envelopes, and as many pings, of a connection. */
+  /** Of envelopes, and as many pings and pongs, of a connection. */
   readonly envelopes: TokenBuckets;
   readonly bytes: TokenBuckets;
+  /** Of envelopes, pings and pongs. */
   readonly principals: PrincipalRates;
   /** Of bytes: large envelopes cost a pod far more than small ones. */
   readonly principalBytes: PrincipalRates;
@@ -17,6 +18,8 @@ export interface PodRates {
 export interface RateWait {
   readonly ms: number;
   readonly limit: LimitName;
+  /** Whose limit it is; undefined of the connection's own. */
+  readonly principal?: Principal;
 }
 
 /**
@@ -25,7 +28,8 @@ export interface RateWait {
  */
 export class ConnectionRates {
   readonly #rates: PodRates;
-  readonly #principal: RateHolder;
+  /** Of the connection's first valid envelope: pays for what no other is known to have sent. */
+  readonly #principal: Principal;
   /** Undefined where the principal is no issuer. */
   readonly #agent: RateHolder | undefined;
   /** When each bucket of the connection is full again. */
@@ -36,42 +40,29 @@ export class ConnectionRates {
   /** @param holders of the connection's first valid envelope. */
   constructor(rates: PodRates, holders: readonly RateHolder[]) {
     this.#rates = rates;
-    [this.#principal, this.#agent] = holders as readonly [RateHolder, RateHolder?];
+    [this.#principal, this.#agent] = holders as readonly [Principal, RateHolder?];
   }
 
   /** Takes the tokens of one envelope, which may wait for them. Returns null, or how long until they are there. */
   takeEnvelope(): RateWait | null {
-    const { envelopes, principals } = this.#rates;
+    const { envelopes } = this.#rates;
     const now = performance.now();
     const ms = envelopes.wait(this.#envelopesFullAt, now);
     this.#envelopesFullAt = envelopes.take(this.#envelopesFullAt, now);
-    const sharedMs = this.#takeShares(principals, now, 1);
-    return longer({ ms, limit: "envelopes" }, { ms: sharedMs, limit: "key_envelopes" });
+    return longer({ ms, limit: "envelopes" }, this.#shareFrame(now));
   }
 
-  /** Takes the tokens of bytes that are in already: what comes next waits. Returns null, or how long until there is one. */
+  /** Takes the tokens of bytes that came in, which may wait for them. Returns null, or how long until they are there. */
   takeBytes(count: number): RateWait | null {
     const { bytes, principalBytes } = this.#rates;
     const now = performance.now();
-    this.#bytesFullAt = bytes.take(this.#bytesFullAt, now, count);
     const ms = bytes.wait(this.#bytesFullAt, now);
-    const sharedMs = this.#takeShares(principalBytes, now, count);
-    return longer({ ms, limit: "bytes" }, { ms: sharedMs, limit: "key_bytes" });
+    this.#bytesFullAt = bytes.take(this.#bytesFullAt, now, count);
+    const sharedMs = takeOf(principalBytes, now, count, this.#principal, this.#agent);
+    return longer({ ms, limit: "bytes" }, { ms: sharedMs, limit: "key_bytes", principal: this.#principal });
   }
 
-  /**
-   * Why a text that was just read may not be taken in: other connections of a holder have used up its bytes. Those of
-   * the text itself are taken when the whole chunk has been handed over.
-   */
-  waitForBytes(): RateWait | null {
-    const { principalBytes } = this.#rates;
-    const now = performance.now();
-    const ofAgent = this.#agent === undefined ? 0 : principalBytes.wait(this.#agent, now);
-    const ms = Math.max(principalBytes.wait(this.#principal, now), ofAgent);
-    return ms === 0 ? null : { ms, limit: "key_bytes" };
-  }
-
-  /** False when there are no tokens for a ping. */
+  /** False when there are no tokens for a ping, or pong, of the connection. */
   takePing(): boolean {
     const { envelopes } = this.#rates;
     const now = performance.now();
@@ -80,13 +71,51 @@ export class ConnectionRates {
     return true;
   }
 
-  /** Takes of every holder, whichever has to wait. Returns the longest wait. */
-  #takeShares(rates: PrincipalRates, now: number, count: number): number {
-    const ofPrincipal = rates.take(this.#principal, now, count * costOf(this.#principal), count);
-    return this.#agent === undefined
-      ? ofPrincipal
-      : Math.max(ofPrincipal, rates.take(this.#agent, now, count * costOf(this.#agent), count));
+  /** Takes what a ping or pong costs its holders. Returns null, or how long until that is there. */
+  shareFrame(): RateWait | null {
+    const shared = this.#shareFrame(performance.now());
+    return shared.ms === 0 ? null : shared;
   }
+
+  /** True for whose tokens are taken already for what comes in. */
+  isOf(principal: Principal, agent: string): boolean {
+    return principal === this.#principal && (this.#agent === undefined || this.#agent === agent);
+  }
+
+  /**
+   * An envelope turned out to be another's, who pays for it in the place of whoever did. What both have in common, as two agents of one
+   * issuer have it, stays as it is. Returns null, or how long until its tokens are there.
+   */
+  countFor(principal: Principal, agent: string, bytes: number): RateWait | null {
+    const { principals, principalBytes } = this.#rates;
+    const now = performance.now();
+    const [other, issued] = rateHoldersOf(principal, agent);
+    const [payer, payee] = principal === this.#principal ? [undefined, undefined] : [this.#principal, other];
+    takeOf(principals, now, -1, payer, this.#agent);
+    takeOf(principalBytes, now, -bytes, payer, this.#agent);
+    const ms = takeOf(principals, now, 1, payee, issued);
+    const ofBytes = takeOf(principalBytes, now, bytes, payee, issued);
+    return longer({ ms, limit: "key_envelopes", principal }, { ms: ofBytes, limit: "key_bytes", principal });
+  }
+
+  #shareFrame(now: number): RateWait {
+    const ms = takeOf(this.#rates.principals, now, 1, this.#principal, this.#agent);
+    return { ms, limit: "key_envelopes", principal: this.#principal };
+  }
+}
+
+/** Takes of every holder, whichever has to wait. Returns the longest wait. */
+function takeOf(
+  rates: PrincipalRates,
+  now: number,
+  count: number,
+  principal: RateHolder | undefined,
+  agent: RateHolder | undefined,
+): number {
+  const ofPrincipal = principal === undefined ? 0 : rates.take(principal, now, count * costOf(principal), count);
+  return agent === undefined
+    ? ofPrincipal
+    : Math.max(ofPrincipal, rates.take(agent, now, count * costOf(agent), count));
 }
 
 /** What one envelope, or byte, takes from the holder's bucket: a token, of an issuer 1/25 of one. */

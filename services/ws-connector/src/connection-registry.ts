@@ -59,7 +59,7 @@ export class ConnectionRegistry {
         text: receive,
         registered: (connection) => quota.registered(connection),
         refused: (code) => counters.refusals.add(code),
-        limitReached: (limit, { principal }) => {
+        limitReached: (limit, principal) => {
           counters.limitReached(limit);
           if (principal !== undefined && !CAUSED_BY_SENDERS.has(limit)) counters.keyRefusals.add(labelsOf(principal));
         },

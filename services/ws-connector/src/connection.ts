@@ -13,7 +13,7 @@ import { Inflow, type InflowContext, type InflowOwner } from "./inflow.ts";
 import { Outbox, type OutboxOwner } from "./outbox.ts";
 import type { Outboxes, OutboxLimit } from "./outboxes.ts";
 import { Ownership } from "./ownership.ts";
-import { type PauseReason, Reading } from "./reading.ts";
+import { type PauseReason, Reading, type ReadingOwner } from "./reading.ts";
 import { listenTo, type SocketListener } from "./socket-events.ts";
 
 export interface ConnectionOptions {
@@ -39,8 +39,8 @@ export interface ConnectionEvents {
   readonly registered: (connection: Connection) => void;
   /** An error frame is sent that answers no envelope. */
   readonly refused: (code: ErrorCode) => void;
-  /** A limit against abuse paused or closed the connection. */
-  readonly limitReached: (limit: LimitName, connection: Connection) => void;
+  /** A limit against abuse paused or closed a connection. @param principal whose it is; undefined while it is nobody's. */
+  readonly limitReached: (limit: LimitName, principal: Principal | undefined) => void;
   /** Its agents can no longer be delivered to, or can again. */
   readonly congestionChanged: (connection: Connection) => void;
   /** The end is decided: nothing is taken in or delivered any more. */
@@ -59,7 +59,7 @@ const CHECKS_A_PING = CONNECTION_LIMITS.pingIntervalMs / CONNECTION_LIMITS.silen
  * One websocket: its frames, its limits, its end. Knows the socket, not Redis. A pod has very many: a connection holds
  * nothing that is the same for all. Source: docs/protocol.md#frames.
  */
-export class Connection implements OutboxOwner, InflowOwner, SocketListener {
+export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, SocketListener {
   readonly id: string;
   readonly agents: Ownership;
   /** Of its client address, for the quota. */
@@ -71,6 +71,8 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
   readonly #context: ConnectionContext;
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
+  /** The last ping that was not answered. */
+  #ping: Buffer | undefined;
   readonly #outbox: Outbox;
   readonly #inflow: Inflow;
   readonly #reading: Reading;
@@ -92,7 +94,7 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     this.#stream = stream;
     this.#outbox = new Outbox(this, context.outboxes, socket, stream);
     this.#inflow = new Inflow(this, context.inflow);
-    this.#reading = new Reading(socket);
+    this.#reading = new Reading(this, socket, stream);
   }
 
   /** True from the moment that a close is decided; nothing is sent or taken in after it. */
@@ -100,7 +102,7 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     return this.#closing !== undefined || this.#socket.readyState !== this.#socket.OPEN;
   }
 
-  /** The key or issuer that its limits count for: that of its first valid envelope. Undefined before it. */
+  /** The key or issuer of its first valid envelope, which answers for it. Undefined before that. */
   get principal(): Principal | undefined {
     return this.#principal;
   }
@@ -160,15 +162,20 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     this.#context.events.registered(this);
   }
 
+  /** An envelope that was taken in is this principal's, by an agent that the connection has. @param text as it was verified. */
+  noteSigner(principal: Principal, agent: string, text: string): void {
+    this.#inflow.sentBy(principal, agent, text);
+  }
+
   /** An envelope was refused; too many in a row close the connection. */
   noteRefusal(): void {
     this.#refusalsInARow += 1;
     if (this.#refusalsInARow >= CONNECTION_LIMITS.maxRefusalsInARow) this.closeFor("refusals_in_a_row");
   }
 
-  /** A closing connection is read, for the client's answer to the close. Returns true when it was not paused for this reason before. */
-  pause(reason: PauseReason): boolean {
-    return !this.isClosing && this.#reading.pause(reason);
+  /** A closing connection is read, for the client's answer to the close. */
+  pause(reason: PauseReason): void {
+    if (!this.isClosing) this.#reading.pause(reason);
   }
 
   resume(reason: PauseReason): void {
@@ -192,8 +199,8 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     else this.#socket.ping();
   }
 
-  limitReached(limit: LimitName): void {
-    this.#context.events.limitReached(limit, this);
+  limitReached(limit: LimitName, principal = this.#principal): void {
+    this.#context.events.limitReached(limit, principal);
   }
 
   /** Ends the connection because it reached a limit. */
@@ -208,7 +215,7 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
    * know of its end yet. A registered one may answer late: were it to write to a socket that is gone, it would lose what it has not read.
    */
   close(code: CloseCode): void {
-    if (this.#closing === undefined) this.#socket.pause();
+    if (this.#closing === undefined) this.#reading.pauseToClose();
     const closing = this.#end(code);
     this.#outbox.whenTaken(() => {
       closing.sendClose();
@@ -237,30 +244,44 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     else this.#inflow.text(data.toString());
   }
 
-  /** ws has answered it. */
-  ping(): void {
+  ping(data: Buffer): void {
     if (this.#ignores()) return;
-    this.#inflow.ping();
-    this.#outbox.count();
+    this.#ping = data;
+    this.#inflow.control();
   }
 
   pong(): void {
-    if (!this.#ignores()) this.#inflow.pong();
+    if (!this.#ignores()) this.#inflow.control();
   }
 
-  bytes(count: number): void {
+  data(chunk: Buffer): void {
+    if (!this.isClosing && !this.#inflow.admits(chunk.length)) {
+      this.#reading.putBack(chunk);
+      return;
+    }
+    this.#reading.handOver(chunk);
     if (this.#socket.readyState === this.#socket.OPEN) {
-      if (this.#closing === undefined) this.#inflow.bytes(count);
+      if (this.#closing === undefined) this.#inflow.bytes(chunk.length);
       return;
     }
     // Not only when the socket is gone: a client that closes gets nothing of what would be promised to it until then.
-    this.#end().count(count);
+    this.#end().count(chunk.length);
+  }
+
+  /** Of the pings that were read at once the last is answered, for all of them. Source: RFC 6455, section 5.5.3. */
+  handedOver(): void {
+    const ping = this.#ping;
+    this.#ping = undefined;
+    if (ping === undefined || this.isClosing) return;
+    this.#socket.pong(ping);
+    this.#outbox.count();
   }
 
   /** A frame came. True where the connection closes: the rest of the chunk is passed over then, unless its client may answer. */
   #ignores(): boolean {
     this.#silentChecks = 0;
-    if (this.isClosing && this.#principal === undefined) this.#end().passOver();
+    this.#reading.frame();
+    if (this.isClosing && this.#principal === undefined) this.#reading.passOver();
     return this.isClosing;
   }
 
@@ -290,7 +311,7 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
   /** @param code none where the client or ws ends it: what waits for such a client need not be read. */
   #end(code?: CloseCode): Closing {
     if (this.#closing !== undefined) return this.#closing;
-    this.#closing = new Closing(this.#socket, this.#stream, code);
+    this.#closing = new Closing(this.#socket, this.#reading, code);
     if (code === undefined && this.#socket.readyState !== this.#socket.CLOSED) this.#closing.disconnectSoon();
     clearTimeout(this.#registerTimer);
     this.#inflow.stop();

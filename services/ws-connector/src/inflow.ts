@@ -1,6 +1,6 @@
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import type { RateHolder } from "window/principal.ts";
+import type { Principal, RateHolder } from "window/principal.ts";
 import { Allowance } from "./allowance.ts";
 import { ConnectionRates, type PodRates, type RateWait } from "./connection-rates.ts";
 import { Pauses, type PausesOwner } from "./pauses.ts";
@@ -22,42 +22,40 @@ export interface InflowOwner {
   /** Of its client address. */
   readonly addressCounts: object;
   takeIn(text: string): void;
-  /** Returns true when it was not paused for this reason before. */
-  pause(reason: InflowPause): boolean;
+  /** No frame comes in from here on until `resume`. */
+  pause(reason: InflowPause): void;
   resume(reason: InflowPause): void;
   send(text: string): void;
-  limitReached(limit: LimitName): void;
+  /** @param principal whose limit it is, where it is no limit of the connection. */
+  limitReached(limit: LimitName, principal?: Principal): void;
   /** Ends the connection because of a limit. */
   closeFor(limit: LimitName): void;
 }
 
 /** What stands between a text that comes in and intake. */
 type InflowState =
-  /** Nothing waits here; the socket may wait all the same, for the bytes of the last chunk. */
+  /** Nothing, or its rate. */
   | "flowing"
-  /** The first text that waits has its turn when other unregistered connections have had theirs. */
+  /** The text of the unregistered connection has its turn when other unregistered connections have had theirs. */
   | "awaiting_turn"
-  /** A text of the unregistered connection is in intake; those behind it wait for its answer. */
-  | "awaiting_answer"
-  /** The bytes of the registered connection are used up. */
-  | "awaiting_bytes"
-  /** The tokens of the first text that waits are taken, and not there yet. */
-  | "awaiting_envelope"
-  /** Nothing is waited for any more: what came in meanwhile goes on, in its order. */
-  | "moving_on";
+  /** The text of the unregistered connection is in intake. */
+  | "awaiting_answer";
 
 /**
  * What one connection sends, on its way from the socket to intake. Over a rate the connection is not read until its next
  * token: nothing is dropped or refused for it. Before the first valid envelope one text is taken in at a time, in turn with
- * other unregistered connections. ws hands over all frames of a chunk, also when the first of them pauses the socket: the
- * others wait here, in their order, and are no more than a chunk holds. Source: docs/protocol.md#limits.
+ * other unregistered connections. Source: docs/protocol.md#limits.
  */
 export class Inflow implements TurnTaker, PausesOwner {
   readonly #owner: InflowOwner;
   readonly #context: InflowContext;
   #state: InflowState = "flowing";
-  /** Texts that were read and not taken in; undefined while the state is `flowing`, and after the stop. */
-  #texts: string[] | undefined;
+  /** Waits for its turn, or for the token that was taken for it. */
+  #waiting: string | undefined;
+  /** True when the chunk that comes next has waited for its bytes. */
+  #isPaid = false;
+  /** True when a pause was counted since a chunk came. */
+  #isCounted = false;
   /** Bytes since a text was whole, but for the rest of the chunk that it came in. */
   #unfinishedBytes = 0;
   /** Undefined from the first valid envelope on. */
@@ -78,29 +76,40 @@ export class Inflow implements TurnTaker, PausesOwner {
 
   /** True while it is not known whether a text of the unregistered connection is valid. */
   get isUndecided(): boolean {
-    return this.#state === "awaiting_turn" || this.#state === "awaiting_answer";
+    return this.#state !== "flowing";
+  }
+
+  /**
+   * A chunk came from the socket. False where it is not to be looked at yet: what is in it costs the pod as soon as it is, and of
+   * every connection that is readable one comes before anything else is done. It is to come again when the pause is over.
+   */
+  admits(count: number): boolean {
+    if (this.#rates === undefined || this.#isPaid) {
+      this.#isPaid = false;
+      return true;
+    }
+    this.#isCounted = false;
+    this.#isPaid = this.#mustWait(this.#rates.takeBytes(count));
+    return !this.#isPaid;
   }
 
   text(text: string): void {
     this.#unfinishedBytes = 0;
-    if (this.#state !== "flowing") {
-      this.#keep(text);
-    } else if (this.#rates === undefined) {
+    if (this.#rates === undefined) {
+      this.#waiting = text;
+      this.#state = "awaiting_turn";
       this.#owner.pause("turn");
-      this.#wait("awaiting_turn", text);
       this.#context.turns.join(this);
-    } else if (this.#mustWait(this.#rates.waitForBytes())) {
-      this.#wait("awaiting_bytes", text);
     } else if (this.#mustWait(this.#rates.takeEnvelope())) {
-      this.#wait("awaiting_envelope", text);
+      this.#waiting = text;
     } else {
       this.#owner.takeIn(text);
     }
   }
 
   /**
-   * A chunk came from the socket; its texts have been handed over. ws keeps the whole chunk for as long as it needs a part of it:
-   * a text that never ends, with pongs between its fragments, would hold all that its client ever sent.
+   * A chunk was handed over, or its rest waits. ws keeps the whole chunk for as long as it needs a part of it: a text that never
+   * ends, with pongs between its fragments, would hold all that its client ever sent.
    */
   bytes(count: number): void {
     this.#unfinishedBytes += count;
@@ -111,17 +120,16 @@ export class Inflow implements TurnTaker, PausesOwner {
     this.#allowance?.takeBytes(count);
     // What came with, or behind, a text that may be a register is judged when that is answered: it counts for nothing then.
     if (!this.isUndecided) this.#judgeBytes();
-    if (this.#rates !== undefined) this.#mustWait(this.#rates.takeBytes(count));
   }
 
-  /** Each ping costs a pong. A client does not know when it is not read, so that pings have tokens of their own. */
-  ping(): void {
+  /**
+   * A ping or pong came: it costs its sender what an envelope costs. A client does not know when it is not read, so that of the
+   * connection they have tokens of their own.
+   */
+  control(): void {
     if (this.#rates === undefined) this.#takeFrame();
-    else if (!this.#rates.takePing()) this.#owner.closeFor("pings");
-  }
-
-  pong(): void {
-    this.#takeFrame();
+    else if (this.#rates.takePing()) this.#mustWait(this.#rates.shareFrame());
+    else this.#owner.closeFor("pings");
   }
 
   /** The first valid envelope came in. @param holders whose rates it counts for. */
@@ -130,17 +138,24 @@ export class Inflow implements TurnTaker, PausesOwner {
     this.#rates = new ConnectionRates(this.#context, holders);
   }
 
+  /** An envelope that was taken in is this principal's, by this agent of the connection. */
+  sentBy(principal: Principal, agent: string, text: string): void {
+    if (this.#rates !== undefined && !this.#rates.isOf(principal, agent)) {
+      this.#mustWait(this.#rates.countFor(principal, agent, Buffer.byteLength(text)));
+    }
+  }
+
   takeTurn(): void {
     if (!this.#takeFrame()) return;
     this.#state = "awaiting_answer";
-    this.#takeInFirst();
+    this.#takeInWaiting();
   }
 
   /** Nothing of the connection is in flight. What waits goes on when the caller, which is still at the last text, has ended. */
   answered(): void {
     if (this.#state !== "awaiting_answer") return;
-    this.#state = "moving_on";
-    process.nextTick(() => this.#moveOn());
+    this.#state = "flowing";
+    process.nextTick(() => this.#endTurn());
   }
 
   tellSlow(): void {
@@ -148,63 +163,37 @@ export class Inflow implements TurnTaker, PausesOwner {
   }
 
   pauseEnded(): void {
-    this.#moveOn();
+    this.#owner.resume("rate");
+    this.#takeInWaiting();
   }
 
   stop(): void {
     this.#pauses?.stop();
-    this.#texts = undefined;
+    this.#waiting = undefined;
     this.#context.turns.leave(this);
   }
 
-  /** Behind those that wait. */
-  #keep(text: string): void {
-    if (this.#texts === undefined) return;
-    this.#texts.push(text);
-    const areTooMany = this.#texts.length > CONNECTION_LIMITS.unregisteredTexts;
-    if (areTooMany && this.#rates === undefined) this.#owner.closeFor("unregistered_intake");
-  }
-
-  #wait(state: InflowState, text: string): void {
-    this.#state = state;
-    this.#texts = [text];
-  }
-
-  /** Takes in what waits, as far as there are tokens; then the socket is read again. */
-  #moveOn(): void {
+  #endTurn(): void {
     this.#judgeBytes();
-    while (this.#texts !== undefined && this.#texts.length > 0) {
-      if (this.#owner.isClosing) return;
-      if (this.#rates === undefined) {
-        this.#state = "awaiting_turn";
-        this.#context.turns.join(this);
-        return;
-      }
-      if (this.#state !== "awaiting_envelope" && this.#mustWait(this.#rates.takeEnvelope())) {
-        this.#state = "awaiting_envelope";
-        return;
-      }
-      this.#state = "moving_on";
-      this.#takeInFirst();
-    }
-    this.#state = "flowing";
-    this.#texts = undefined;
     this.#owner.resume("turn");
-    this.#owner.resume("rate");
   }
 
   #judgeBytes(): void {
     if (this.#allowance?.hasBytes === false) this.#owner.closeFor("unregistered_intake");
   }
 
-  #takeInFirst(): void {
-    this.#owner.takeIn((this.#texts as string[]).shift() as string);
+  #takeInWaiting(): void {
+    const text = this.#waiting;
+    this.#waiting = undefined;
+    if (text !== undefined) this.#owner.takeIn(text);
   }
 
   /** Begins a pause, or prolongs it, when there is something to wait for. */
   #mustWait(wait: RateWait | null): boolean {
-    if (wait === null) return false;
-    if (this.#owner.pause("rate")) this.#owner.limitReached(wait.limit);
+    if (wait === null || this.#owner.isClosing) return false;
+    this.#owner.pause("rate");
+    if (!this.#isCounted) this.#owner.limitReached(wait.limit, wait.principal);
+    this.#isCounted = true;
     this.#pauses ??= new Pauses(this);
     this.#pauses.begin(wait.ms);
     return true;

@@ -4,10 +4,10 @@ import type WebSocket from "ws";
 /** What is told of a websocket and of the stream under it. */
 export interface SocketListener {
   message(data: Buffer, isBinary: boolean): void;
-  ping(): void;
+  ping(data: Buffer): void;
   pong(): void;
-  /** Bytes came from the stream; ws has handed over what is whole of them. */
-  bytes(count: number): void;
+  /** A chunk came from the stream, for the listener to have ws look at it. */
+  data(chunk: Buffer): void;
   /** The socket broke, or a frame was invalid: ws closes it by itself, with the code that RFC 6455 asks for. */
   failed(): void;
   /** The socket was closed. @param code of the client, or of ws. */
@@ -22,8 +22,8 @@ const SOCKET_EVENTS = {
   message(this: WebSocket, data: Buffer, isBinary: boolean) {
     listenerOf(this).message(data, isBinary);
   },
-  ping(this: WebSocket) {
-    listenerOf(this).ping();
+  ping(this: WebSocket, data: Buffer) {
+    listenerOf(this).ping(data);
   },
   pong(this: WebSocket) {
     listenerOf(this).pong();
@@ -36,9 +36,9 @@ const SOCKET_EVENTS = {
   },
 };
 
-/** After the listener of ws, which has handed over the texts of the chunk by then. */
+/** In the place of the listener of ws, which looks at all that comes at once. */
 function data(this: Duplex, chunk: Buffer): void {
-  listenerOf(this).bytes(chunk.length);
+  listenerOf(this).data(chunk);
 }
 
 /** @param stream the one under the socket. */
@@ -47,7 +47,7 @@ export function listenTo(socket: WebSocket, stream: Duplex, listener: SocketList
   Object.assign(stream, { [LISTENER]: listener });
   const { message, ping, pong, error, close } = SOCKET_EVENTS;
   socket.on("message", message).on("ping", ping).on("pong", pong).on("error", error).on("close", close);
-  stream.on("data", data);
+  stream.removeAllListeners("data").on("data", data);
 }
 
 function listenerOf(socket: WebSocket | Duplex): SocketListener {

@@ -21,8 +21,8 @@ const SERVER_OPTIONS = {
   maxPayload: ENVELOPE_LIMITS.maxFrameBytes,
   closeTimeout: CONNECTION_LIMITS.closeAnswerMs,
   maxFragments: CONNECTION_LIMITS.maxFragments,
-  // Pings have a rate of their own, and a close code: ws would cut the connection off.
-  maxPendingAutoPongs: 0,
+  // Each connection answers by itself: the last of the pings that it reads at once.
+  autoPong: false,
 };
 
 /** The only version of the RFC; ws would also accept that of a draft. Source: RFC 6455, section 4.4. */

@@ -253,7 +253,12 @@ describe("a client that does not answer its close", () => {
     const flood = Buffer.alloc(1_000_000).fill(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
     const closed = once(kit.client, "close");
     for (let n = 0; n < 20; n += 1) raw.write(flood);
-    await until("no more is read", () => stream.isPaused());
+    let [read, unchanged] = [0, 0];
+    await until("no more is read", () => {
+      unchanged = read === stream.bytesRead ? unchanged + 1 : 0;
+      read = stream.bytesRead;
+      return stream.isPaused() && unchanged === 5;
+    });
     await until("the client has learnt of it", () => kit.client.readyState === kit.client.CLOSING);
     jest.advanceTimersByTime(CLOSE_TIMEOUT_MS);
     const [code] = await closed;

@@ -28,8 +28,8 @@ export class ConnectionKit {
   declare reported: string[];
 
   async start(): Promise<void> {
-    // The types of ws do not know it.
-    const closing: object = { closeTimeout: CLOSE_TIMEOUT_MS };
+    // The types of ws do not know them.
+    const closing: object = { closeTimeout: CLOSE_TIMEOUT_MS, autoPong: false };
     this.server = new WebSocketServer({ host: "127.0.0.1", port: 0, ...closing });
     await once(this.server, "listening");
     const connected = once(this.server, "connection");

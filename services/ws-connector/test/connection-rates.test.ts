@@ -47,15 +47,15 @@ describe("One agent of an issuer", () => {
     const own = passing("issuer:acme", eve, { count: 10 * KEY_BURST, rates });
     expect(own).toBe(KEY_BURST);
     const one = new ConnectionRates(rates, rateHoldersOf("issuer:acme", "agent://other"));
-    expect([one.waitForBytes(), one.takeEnvelope()]).toEqual([null, null]);
+    expect([one.takeBytes(1), one.takeEnvelope()]).toEqual([null, null]);
   });
 
   test("has the bytes of a key, too: on its next connection it waits for what it sent on the last", () => {
     const rates = podRates();
     const connect = (agent: string) => new ConnectionRates(rates, rateHoldersOf("issuer:acme", agent));
     connect("agent://eve").takeBytes(2 * KEY_BYTES);
-    expect(connect("agent://eve").waitForBytes()).toMatchObject({ limit: "key_bytes" });
-    expect(connect("agent://other").waitForBytes()).toBeNull();
+    expect(connect("agent://eve").takeBytes(1)).toMatchObject({ limit: "key_bytes", principal: "issuer:acme" });
+    expect(connect("agent://other").takeBytes(1)).toBeNull();
   });
 
   test("is forgotten when its bucket is full again and it has sent nothing for a minute, as its issuer is", () => {
@@ -66,6 +66,51 @@ describe("One agent of an issuer", () => {
     expect(rates.principals.size).toBe(2);
     rates.principals.endMinute(performance.now() + 3_660_000);
     expect(rates.principals.size).toBe(0);
+  });
+});
+
+describe("An envelope of another signer than the connection's first", () => {
+  const sentBy = (of: Iterable<readonly [string, number]>) => Object.fromEntries(of);
+  const connectionOf = (rates: PodRates, principal: Principal, agent: string) =>
+    new ConnectionRates(rates, rateHoldersOf(principal, agent));
+
+  test("takes the tokens and bytes of its own key, and gives back those of the first", () => {
+    const rates = podRates();
+    const connection = connectionOf(rates, "key:first", "agent://first");
+    for (let n = 0; n < KEY_BURST / 2; n += 1) {
+      connection.takeEnvelope();
+      connection.takeBytes(30);
+      expect(connection.countFor("key:other", "agent://other", 30)).toBeNull();
+    }
+    expect(passing("key:first", eve, { rates })).toBe(KEY_BURST);
+    expect(passing("key:other", eve, { rates })).toBe(KEY_BURST / 2);
+    expect(sentBy(rates.principalBytes.sent())).toEqual({ "key:first": 0, "key:other": 30 * (KEY_BURST / 2) });
+  });
+
+  test("waits for its own key's tokens, by whatever connection it comes", () => {
+    const rates = podRates();
+    passing("key:other", eve, { rates });
+    const connection = connectionOf(rates, "key:first", "agent://first");
+    expect(connection.takeEnvelope()).toBeNull();
+    const wait = connection.countFor("key:other", "agent://other", 1);
+    expect(wait).toMatchObject({ limit: "key_envelopes", principal: "key:other" });
+  });
+
+  test("of the same issuer costs its own agent, and the issuer once", () => {
+    const rates = podRates();
+    const connection = connectionOf(rates, "issuer:acme", "agent://first");
+    connection.takeEnvelope();
+    connection.countFor("issuer:acme", "agent://other", 0);
+    const sent = { "issuer:acme": 1, "agent://first": 0, "agent://other": 1 };
+    expect(sentBy(rates.principals.sent())).toEqual(sent);
+  });
+
+  test("is nobody else's where it is of the first one's agents", () => {
+    const ofKey = connectionOf(podRates(), "key:first", "agent://first");
+    expect([ofKey.isOf("key:first", "agent://other"), ofKey.isOf("key:other", "agent://first")]).toEqual([true, false]);
+    const ofIssuer = connectionOf(podRates(), "issuer:acme", "agent://first");
+    expect(ofIssuer.isOf("issuer:acme", "agent://first")).toBe(true);
+    expect(ofIssuer.isOf("issuer:acme", "agent://other")).toBe(false);
   });
 });
 

@@ -30,7 +30,13 @@ beforeEach(() => {
 });
 
 describe("a limit that a registered connection reached", () => {
-  test("is counted for the key of its first valid envelope, whatever keys follow", () => {
+  test("is counted for the key whose limit it is, also where that is not the first on the connection", () => {
+    connection.noteValid("key:alice-1", "agent://alice");
+    connection.limitReached("key_envelopes", "key:bob-1");
+    expect([...counters.keyRefusals]).toEqual([["key bob-1", 1]]);
+  });
+
+  test("is counted for the key of its first valid envelope where it is the connection's, whatever keys follow", () => {
     connection.noteValid("key:alice-1", "agent://alice");
     connection.noteValid("key:bob-1", "agent://bob");
     connection.closeFor("pings");

@@ -1,8 +1,12 @@
 import { once } from "node:events";
+import type { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connection } from "../src/connection.ts";
+import { PrincipalRates } from "../src/principal-rates.ts";
+import { TokenBuckets } from "../src/token-bucket.ts";
 import { ADDRESS_COUNTS, useConnection } from "./connection-kit.ts";
 import { fakeSocket } from "./fake-socket.ts";
 
@@ -95,17 +99,18 @@ describe("a connection that is not read for two reasons", () => {
 
   test("is not read when one of them ends, and is when the other does", async () => {
     kit.connection.resume("full_intake");
+    await setImmediate();
     expect(kit.socket.isPaused).toBe(true);
     kit.connection.resume("draining");
     await until("the text is read", () => kit.reported.includes("text"));
   });
 
   test("is read once it closes, for the client's answer to the close, and not paused again", async () => {
+    const closed = once(kit.client, "close");
     kit.connection.close({ code: 1001, reason: "going away" });
     kit.connection.pause("full_intake");
-    expect(kit.socket.isPaused).toBe(false);
-    const [code] = await once(kit.client, "close");
-    expect(code).toBe(1001);
+    const [code] = await closed;
+    expect([code, kit.socket.isPaused]).toEqual([1001, false]);
   });
 });
 
@@ -155,6 +160,79 @@ test("Connections share their listeners", () => {
     expect(kit.socket.listeners(event)).toContain(other.listeners(event)[0]);
   }
   other.emit("close", 1006);
+});
+
+describe("what comes in one read", () => {
+  const PING = [0x89, 0x81, 0, 0, 0, 0];
+  const TEXT = [0x81, 0x81, 0, 0, 0, 0];
+  const frames = (count: number, head: readonly number[]) => Array.from({ length: count }, (_, n) => [...head, 97 + n]);
+  const stream = () => (kit.client as unknown as { _socket: Socket })._socket;
+  const pongs: string[] = [];
+  beforeEach(() => {
+    pongs.length = 0;
+    kit.client.on("pong", (data) => pongs.push(String(data)));
+    kit.connection.noteValid("key:alice-1", "agent://alice");
+  });
+
+  test("is answered by one pong, to the last ping, and the next by another", async () => {
+    for (const [count, last] of [
+      [3, "c"],
+      [2, "b"],
+    ] as const) {
+      const answered = once(kit.client, "pong");
+      stream().write(Buffer.from(frames(count, PING).flat()));
+      expect(String((await answered)[0])).toBe(last);
+    }
+    kit.connection.send("after them");
+    await once(kit.client, "message");
+    expect(pongs).toEqual(["c", "b"]);
+  });
+
+  test("waits behind the frame that pauses the connection, whatever it is, and goes on in its order", async () => {
+    const chunk = [...frames(12, TEXT), ...frames(1, PING), ...frames(2, TEXT)];
+    const first = once(kit.socket, "message");
+    stream().write(Buffer.from(chunk.flat()));
+    await first;
+    // Ten at once, two a second: one more was read, and waits for its token.
+    expect([kit.reported.slice(-2), pongs]).toEqual([["j", "envelopes"], []]);
+    await once(kit.client, "pong");
+    await until("the last has come", () => kit.reported.includes("b"));
+  });
+});
+
+describe("a chunk of very many frames", () => {
+  const EMPTY_TEXTS = Buffer.alloc(6 * 1000).fill(Buffer.of(0x81, 0x80, 0, 0, 0, 0));
+  const stream = () => (kit.client as unknown as { _socket: Socket })._socket;
+  let frames: number;
+  beforeEach(() => {
+    frames = 0;
+    Object.assign(kit.context.inflow, { envelopes: new TokenBuckets(0, 0) });
+    kit.socket.on("message", () => (frames += 1));
+    kit.connection.noteValid("key:alice-1", "agent://alice");
+  });
+
+  test("is not looked at while the bytes of its key are used up", async () => {
+    const principalBytes = new PrincipalRates(1000, 1);
+    principalBytes.take("key:alice-1", performance.now(), 500);
+    Object.assign(kit.context.inflow, { principalBytes });
+    stream().write(EMPTY_TEXTS);
+    await until("it waits", () => kit.reported.includes("key_bytes"));
+    expect([frames, kit.socket.isPaused]).toEqual([0, true]);
+    await until("it is looked at", () => frames === 1000);
+  });
+
+  test("has others come in between, and is looked at to its end for the client's answer when it closes", async () => {
+    let atOnce = 0;
+    kit.socket.on("message", () => {
+      if (frames > 1) return;
+      kit.connection.close({ code: 1001, reason: "going away" });
+      process.nextTick(() => (atOnce = frames));
+    });
+    const closed = once(kit.client, "close");
+    stream().write(EMPTY_TEXTS);
+    await closed;
+    expect([frames, atOnce > 1 && atOnce < 500]).toEqual([1000, true]);
+  });
 });
 
 test("A flood of pings of a registered client ends its connection with 1008, however few envelopes it sends", async () => {

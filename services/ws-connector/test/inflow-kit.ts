@@ -14,28 +14,48 @@ export class Owner implements InflowOwner {
   readonly taken: string[] = [];
   readonly pausedFor = new Set<string>();
   readonly limits: string[] = [];
+  /** Whose limits they were, where they were no connection's. */
+  readonly whose: string[] = [];
   readonly sent: string[] = [];
   readonly inflow: Inflow;
+  /** Frames and chunks that are not read yet. */
+  readonly #unread: (() => unknown)[] = [];
 
   constructor(context: InflowContext, principal?: Principal) {
     this.inflow = new Inflow(this, context);
     if (principal !== undefined) this.inflow.registered([principal]);
   }
 
+  /** A chunk comes in; it, and what is in it, is looked at as far as nothing pauses the connection, and then when nothing does. */
+  receive(bytes: number, ...frames: readonly (() => void)[]): void {
+    this.#unread.push(() => this.inflow.admits(bytes), ...frames);
+    this.#read();
+  }
+
+  #read(): void {
+    while (this.pausedFor.size === 0 && !this.isClosing) {
+      const next = this.#unread.shift();
+      if (next === undefined) return;
+      if (next() === false) this.#unread.unshift(next);
+    }
+  }
+
   takeIn(text: string): void {
     this.taken.push(text);
   }
-  pause(reason: string): boolean {
-    return this.pausedFor.size !== this.pausedFor.add(reason).size;
+  pause(reason: string): void {
+    this.pausedFor.add(reason);
   }
   resume(reason: string): void {
     this.pausedFor.delete(reason);
+    process.nextTick(() => this.#read());
   }
   send(text: string): void {
     this.sent.push(text);
   }
-  limitReached(limit: string): void {
+  limitReached(limit: string, principal?: string): void {
     this.limits.push(limit);
+    if (principal !== undefined) this.whose.push(principal);
   }
   closeFor(limit: string): void {
     this.limits.push(limit);
@@ -56,7 +76,7 @@ export const contextOf = (changes: Partial<InflowContext> = {}): InflowContext =
 });
 export const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
 export const send = (owner: Owner, texts: readonly string[]) => {
-  for (const text of texts) owner.inflow.text(text);
+  owner.receive(0, ...texts.map((text) => () => owner.inflow.text(text)));
 };
 
 /** Time goes by as tests say. */

@@ -1,5 +1,4 @@
 import { describe, expect, jest, test } from "@jest/globals";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { Inflow } from "../src/inflow.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
@@ -44,8 +43,7 @@ describe("an unregistered connection", () => {
   });
 
   test.each<[string, (inflow: Inflow) => void]>([
-    ["pings", (inflow) => inflow.ping()],
-    ["pongs", (inflow) => inflow.pong()],
+    ["pings and pongs", (inflow) => inflow.control()],
     ["bytes", (inflow) => inflow.bytes(65_536 / 8)],
   ])("is closed for the ninth eighth of what it may send: %s", (_what, act) => {
     const owner = new Owner(contextOf());
@@ -77,14 +75,6 @@ describe("an unregistered connection", () => {
     owner.inflow.answered();
     jest.advanceTimersByTime(100);
     expect([owner.taken, owner.limits]).toEqual([["0"], ["unregistered_intake"]]);
-  });
-
-  test("is closed when more texts wait for their turn than a client sends at once", () => {
-    const owner = new Owner(contextOf());
-    send(owner, numbers(CONNECTION_LIMITS.unregisteredTexts));
-    expect(owner.isClosing).toBe(false);
-    send(owner, ["one more"]);
-    expect([owner.taken, owner.limits]).toEqual([[], ["unregistered_intake"]]);
   });
 
   test("is closed for a ninth text, when the eight are answered", () => {

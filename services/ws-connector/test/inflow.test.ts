@@ -6,6 +6,9 @@ import { contextOf, numbers, Owner, SLOW_DOWN, send, useInflowTime } from "./inf
 
 useInflowTime();
 
+const ping = (owner: Owner, count: number) =>
+  owner.receive(0, ...Array<() => void>(count).fill(() => owner.inflow.control()));
+
 describe("a registered connection over its rate of envelopes", () => {
   test("is not read until its next token, and what ws had read comes in order, nothing left out", () => {
     const owner = new Owner(contextOf(), "key:k");
@@ -47,13 +50,13 @@ describe("a registered connection over its rate of envelopes", () => {
     expect(owner.taken).toEqual(numbers(20));
   });
 
-  test("may ping all the same, at the same rate: a flood of pings closes it", () => {
+  test("may ping all the same, at the same rate: a flood of pings or pongs closes it", () => {
     const owner = new Owner(contextOf(), "key:k");
-    send(owner, numbers(50));
-    for (let n = 0; n < 20; n += 1) owner.inflow.ping();
+    send(owner, numbers(20));
+    ping(owner, 20);
     expect(owner.isClosing).toBe(false);
-    owner.inflow.ping();
-    expect([owner.isClosing, owner.limits]).toEqual([true, ["envelopes", "pings"]]);
+    ping(owner, 1);
+    expect([owner.isClosing, owner.limits]).toEqual([true, ["pings"]]);
   });
 });
 
@@ -86,7 +89,7 @@ describe("a connection over its budget of bytes", () => {
   test("is not read sooner because what it sent before is answered", async () => {
     jest.useRealTimers();
     const owner = new Owner(contextOf(), "key:k");
-    owner.inflow.bytes(200_000);
+    for (let n = 0; n < 2; n += 1) owner.receive(100_000);
     owner.inflow.answered();
     await new Promise(setImmediate);
     expect([...owner.pausedFor]).toEqual(["rate"]);
@@ -95,19 +98,20 @@ describe("a connection over its budget of bytes", () => {
 
   test("is not read until it has bytes again", () => {
     const owner = new Owner(contextOf(), "key:k");
-    owner.inflow.bytes(1990);
+    owner.receive(1990);
+    owner.receive(510);
     expect([...owner.pausedFor]).toEqual([]);
-    owner.inflow.bytes(510);
+    owner.receive(10, () => owner.inflow.text("late"));
     expect([...owner.pausedFor]).toEqual(["rate"]);
     jest.advanceTimersByTime(495);
-    expect([...owner.pausedFor]).toEqual(["rate"]);
+    expect([[...owner.pausedFor], owner.taken]).toEqual([["rate"], []]);
     jest.advanceTimersByTime(10);
-    expect([[...owner.pausedFor], owner.limits]).toEqual([[], ["bytes"]]);
+    expect([[...owner.pausedFor], owner.taken, owner.limits]).toEqual([[], ["late"], ["bytes"]]);
   });
 
   test("is read again after a second, however much it sent", () => {
-    const owner = new Owner(contextOf(), "key:k");
-    owner.inflow.bytes(200_000);
+    const owner = new Owner(contextOf({ principalBytes: new PrincipalRates(0, 0) }), "key:k");
+    for (let n = 0; n < 2; n += 1) owner.receive(200_000);
     jest.advanceTimersByTime(1001);
     expect([...owner.pausedFor]).toEqual([]);
   });
@@ -131,7 +135,7 @@ describe("the connections of one key", () => {
   test("share twice the bytes of one, with the burst of one", () => {
     const context = contextOf();
     const owners = Array.from({ length: 4 }, () => new Owner(context, "key:k"));
-    for (const owner of owners) owner.inflow.bytes(1000);
+    for (const owner of owners) owner.receive(1000);
     expect(owners.map(({ limits }) => limits)).toEqual([[], [], ["key_bytes"], ["key_bytes"]]);
   });
 
@@ -149,11 +153,7 @@ describe("the connections of one key", () => {
   test("have the key's bytes in all: a text that comes when they are used up waits, and is taken in when they are there", () => {
     const context = contextOf();
     const owners = Array.from({ length: 20 }, () => new Owner(context, "key:k"));
-    const chunk = (owner: Owner) => {
-      send(owner, ["0"]);
-      owner.inflow.bytes(1000);
-    };
-    for (const owner of owners) chunk(owner);
+    for (const owner of owners) owner.receive(1000, () => owner.inflow.text("0"));
     const goneOn = () => owners.filter(({ taken }) => taken.length > 0);
     expect(goneOn()).toEqual(owners.slice(0, 2));
     jest.advanceTimersByTime(4010);
@@ -167,9 +167,36 @@ describe("the connections of one key", () => {
   test("are told to slow down while they wait for it, and counted once", () => {
     const context = contextOf();
     const owners = Array.from({ length: 20 }, () => new Owner(context, "key:k"));
-    for (const owner of owners) owner.inflow.bytes(2000);
+    for (const owner of owners) owner.receive(2000);
     jest.advanceTimersByTime(9000);
     expect(owners.at(-1)).toMatchObject({ sent: [SLOW_DOWN], limits: ["key_bytes"] });
+  });
+
+  test("pay for pings and pongs as for envelopes: who finds no token is not read, and closed for nothing", () => {
+    const context = contextOf();
+    const owners = Array.from({ length: 10 }, () => new Owner(context, "key:k"));
+    for (const owner of owners) ping(owner, 15);
+    expect(context.principals.wait("key:k", performance.now())).toBeLessThanOrEqual((10 * 1000) / 20);
+    expect(owners.filter(({ pausedFor }) => pausedFor.has("rate"))).toHaveLength(8);
+    send(owners.at(-1) as Owner, ["behind them"]);
+    expect(owners.at(-1)?.taken).toEqual([]);
+    jest.advanceTimersByTime(10_000);
+    expect(owners.at(-1)).toMatchObject({ taken: ["behind them"], isClosing: false });
+    expect(new Set(owners.flatMap(({ limits, whose }) => [...limits, ...whose]))).toEqual(
+      new Set(["key_envelopes", "key:k"]),
+    );
+    expect(owners.some(({ isClosing }) => isClosing)).toBe(false);
+  });
+
+  test("have what another key signed counted for that key, whose wait is not theirs", () => {
+    const context = contextOf();
+    const [own, others] = [new Owner(context, "key:k"), new Owner(context, "key:k")];
+    for (let n = 0; n < 50; n += 1) others.inflow.sentBy("key:other", "agent://other", "0");
+    expect(others).toMatchObject({ pausedFor: new Set(["rate"]), limits: ["key_envelopes"], whose: ["key:other"] });
+    send(own, numbers(20));
+    own.inflow.sentBy("key:k", "agent://k", "0");
+    expect([own.taken.length, [...own.pausedFor]]).toEqual([20, []]);
+    expect(context.principals.wait("key:k", performance.now())).toBe(0);
   });
 
   test("take nothing from those of another key", () => {

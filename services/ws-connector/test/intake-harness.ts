@@ -29,11 +29,15 @@ export class IntakeHarness {
   /** What was sent to acceptance. */
   readonly accepting: AcceptanceItem[] = [];
   readonly gathered: GatheredHeartbeat[] = [];
+  /** Who signed what was taken in, of agents that the connection has. */
+  readonly signers: string[] = [];
   /** What the preparation of the last session envelope comes to. */
   readonly prepared = Promise.withResolvers<Acceptance | Prepared>();
   /** Whether a release may take what the connection is granted now. */
   awaitsRelease = false;
   readonly keyRefusals = new KeyRefusals();
+  readonly refusals = new Tally();
+  readonly log: string[] = [];
   readonly connection: Connection;
   readonly dependencies: IntakeDependencies;
 
@@ -44,6 +48,7 @@ export class IntakeHarness {
       allAnswered: () => Object.assign(this.connection, { intake: undefined }),
       noteValid: () => {},
       noteRefusal: () => {},
+      noteSigner: (principal: string, agent: string) => this.signers.push(`${principal} ${agent}`),
       resume: () => {},
       send: (text: string) => this.errors.push(JSON.parse(text).code),
     } as unknown as Connection;
@@ -68,7 +73,14 @@ export class IntakeHarness {
       heartbeats: { gather: (heartbeat: GatheredHeartbeat) => this.gathered.push(heartbeat) } as unknown as Heartbeats,
       batch: new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) }),
       tracing: NO_TRACING,
-      answers: new Answers({ authority, refusals: new Tally(), keyRefusals, audit: NO_AUDIT, baseUrl: BASE_URL }),
+      answers: new Answers({
+        authority,
+        refusals: this.refusals,
+        keyRefusals,
+        audit: NO_AUDIT,
+        baseUrl: BASE_URL,
+        logger: createLogger({ service: "test", level: "error" }, { write: (line) => void this.log.push(line) }),
+      }),
     };
   }
 

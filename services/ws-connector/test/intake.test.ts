@@ -154,6 +154,130 @@ describe("what is in flight when the connection closes", () => {
   });
 });
 
+describe("What an envelope costs is told to be its signer's", () => {
+  const own = (key: string) =>
+    harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key, heardAt: 0 });
+  const ALICE = "key:alice-hmac agent://alice";
+
+  test("once, of a message of an agent that the connection has", () => {
+    own("alice-hmac");
+    harness.receive(signed({ id: "message", ts: Date.now() }));
+    expect(harness.signers).toEqual([ALICE]);
+  });
+
+  test("once, of a heartbeat, gathered or not, and of a register, when it has given the agent", () => {
+    harness.receive(register("a"));
+    expect(harness.signers).toEqual([]);
+    harness.accepting.pop()?.done(online(1));
+    expect(harness.signers).toEqual([ALICE]);
+    own(KEYS.ring.signingKey("alice-hmac", Date.now())?.identity as string);
+    harness.receive(signed({ id: "b", type: "agent.heartbeat", payload: {}, ts: Date.now() }));
+    harness.dependencies.batch.flush();
+    harness.gathered[0]?.answered({ outcome: "unavailable" });
+    expect(harness.signers).toEqual([ALICE, ALICE]);
+  });
+
+  test.each([
+    ["a message of an agent that the connection has not", () => harness.receive(signed({ id: "a", ts: Date.now() }))],
+    [
+      "the repeat of a register that another connection sent",
+      () => {
+        harness.receive(register("a"));
+        harness.accepting[0]?.done({ ...online(1), outcome: "duplicate", epoch: null });
+      },
+    ],
+  ])("never, of what whoever was handed it can send again: %s", (_, replay) => {
+    replay();
+    expect(harness.signers).toEqual([]);
+  });
+});
+
+describe("An envelope that cannot be taken in through a fault of the relay", () => {
+  const SECRET = "what nobody may read in a log";
+  const fault = () => {
+    throw new Error(`a fault of ours about ${SECRET}`);
+  };
+  const own = () => {
+    const key = KEYS.ring.signingKey("alice-hmac", Date.now())?.identity as string;
+    harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key, heardAt: 0 });
+  };
+  const once = (object: object, name: string) => {
+    const was = object[name as keyof object];
+    const failing = () => {
+      Object.assign(object, { [name]: was });
+      return fault();
+    };
+    Object.assign(object, { [name]: failing });
+  };
+  const heartbeat = (id: string) => signed({ id, type: "agent.heartbeat", payload: {}, ts: Date.now() });
+
+  test.each<[string, () => void]>([
+    [
+      "a text whose checks fail",
+      () => {
+        const { authority } = harness.dependencies;
+        const { known } = authority;
+        Object.defineProperty(authority, "known", { get: fault, configurable: true });
+        harness.receive(signed({ id: "broken", ts: Date.now() }));
+        Object.defineProperty(authority, "known", { value: known });
+      },
+    ],
+    [
+      "a message that cannot be handed on",
+      () => {
+        own();
+        once(harness.dependencies.acceptor, "accept");
+        harness.receive(signed({ id: "broken", ts: Date.now() }));
+      },
+    ],
+    [
+      "a register that cannot be handed on",
+      () => {
+        once(harness.dependencies.acceptor, "accept");
+        harness.receive(register("broken"));
+      },
+    ],
+    [
+      "a register whose answer fails",
+      () => {
+        once(harness.dependencies.registrar, "answered");
+        harness.receive(register("broken"));
+        harness.accepting.pop()?.done(online(1));
+      },
+    ],
+    [
+      "a heartbeat that cannot be gathered",
+      () => {
+        own();
+        once(harness.dependencies.heartbeats, "gather");
+        harness.receive(heartbeat("broken"));
+        harness.dependencies.batch.flush();
+      },
+    ],
+    [
+      "a heartbeat whose answer fails",
+      () => {
+        own();
+        once(harness.dependencies.registrar, "touched");
+        harness.receive(heartbeat("broken"));
+        harness.dependencies.batch.flush();
+        harness.gathered.pop()?.answered(online(1));
+      },
+    ],
+  ])("gets internal_error, counted, without a word of it in the log, and the next is taken in: %s", (_, fail) => {
+    const ids: string[] = [];
+    const send = (text: string) => ids.push(`${JSON.parse(text).envelope_id} ${JSON.parse(text).code}`);
+    Object.assign(harness.connection, { send });
+    fail();
+    expect([ids, [...harness.refusals]]).toEqual([["broken internal_error"], [["internal_error", 1]]]);
+    expect([harness.log.length, harness.log.join().includes(SECRET)]).toEqual([1, false]);
+    expect([harness.log[0], harness.connection.intake]).toEqual([expect.stringContaining("at "), undefined]);
+    own();
+    harness.receive(signed({ id: "next", ts: Date.now() }));
+    expect(harness.accepting.map(({ envelope }) => envelope.id)).toEqual(["next"]);
+  });
+});
+
 describe.each([
   ["not_registered", "a message of an agent that is not registered there", {}],
   ["key_not_allowed", "a message for another agent than its key's", { from: "agent://bob" }],
@@ -176,6 +300,15 @@ describe.each([
   test("counts for its key on a connection of the key's holder", async () => {
     expect(await refusalsCounted("key:alice-hmac")).toBe(1);
   });
+});
+
+test("A refusal counts for the key that signed on another's connection, where that has an agent by that key", async () => {
+  const key = KEYS.ring.signingKey("alice-hmac", Date.now())?.identity as string;
+  harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key, heardAt: 0 });
+  Object.assign(harness.connection, { principal: "key:bob-1" });
+  harness.receive(signed({ id: "message", ts: Date.now() }));
+  harness.accepting[0]?.done({ outcome: "not_accepted_by_target" });
+  expect([...harness.keyRefusals]).toEqual([["key alice-hmac", 1]]);
 });
 
 describe("a session request beyond a bound", () => {

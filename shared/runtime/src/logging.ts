@@ -17,6 +17,7 @@ export interface LoggedError {
 }
 
 const REDACTED = "[Redacted]";
+const NOT_SHOWN = "not shown";
 const MAX_DEPTH = 4;
 
 /** Names, in lower case and without `-` and `_`, whose values are never logged, at any depth. */
@@ -87,9 +88,21 @@ function serializeError(error: Error & { code?: unknown }): LoggedError {
   const { name, code, stack } = error;
   return {
     type: name,
-    message: quotesItsInput(error) ? "not shown" : error.message,
+    message: quotesItsInput(error) ? NOT_SHOWN : error.message,
     ...(typeof code === "string" || typeof code === "number" ? { code } : {}),
     ...(stack === undefined ? {} : { stack: quotesItsInput(error) ? framesOf(stack) : stack }),
+  };
+}
+
+/** An error whose message may quote what came in. */
+export function withoutMessage(error: unknown): LoggedError {
+  if (!types.isNativeError(error)) return { type: typeof error, message: NOT_SHOWN };
+  const { name, message, stack = "" } = error;
+  const from = stack.indexOf(message);
+  return {
+    type: name,
+    message: NOT_SHOWN,
+    ...(from < 0 ? {} : { stack: framesOf(stack.slice(from + message.length)) }),
   };
 }
 

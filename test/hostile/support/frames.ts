@@ -47,6 +47,7 @@ export function encode({ opcode, payload, fin, rsv, masked, lengthBytes, announc
 /** What the relay owes a client: so many answers and pongs, and how it ends. */
 export interface Outcome {
   readonly answers: number;
+  /** At most: of pings that are read at once the last is answered. Source: RFC 6455, section 5.5.3. */
   readonly pongs: number;
   /** Close code, or null while the connection goes on. */
   readonly closed: number | null;

@@ -1,4 +1,5 @@
 import { crowd, fillPending, overRate, sessionsToAll, takeovers } from "../attackers/agents.ts";
+import { burstsOf, pingsOfAKey } from "../attackers/control-frames.ts";
 import { fragments, pings } from "../attackers/framing.ts";
 import { idle, idleAtFewFiles, leaving, slowRequests, unread } from "../attackers/held.ts";
 import {
@@ -139,6 +140,26 @@ export const ATTACKS: readonly Attack[] = [
     stoppedBy: "pings have a rate of their own; beyond it the connection is closed, and read no further",
     reaches: ["pings"],
     attacker: pings,
+  },
+  {
+    name: "190 pings a second on each of 900 connections of one key",
+    stoppedBy: "a ping costs its key what an envelope costs; one pong for what comes in one read",
+    reaches: ["key_envelopes"],
+    attacker: pingsOfAKey,
+  },
+  {
+    name: "64 KiB of pings at once on each of 900 connections of one key",
+    stoppedBy: "bytes of a key are paid before they are looked at; frames behind the first one without a token wait",
+    reaches: ["key_bytes"],
+    forMs: 8000,
+    attacker: burstsOf("pings"),
+  },
+  {
+    name: "64 KiB of empty texts at once on each of 900 connections of one key",
+    stoppedBy: "bytes of a key are paid before they are looked at; frames behind the first one without a token wait",
+    reaches: ["key_bytes"],
+    forMs: 8000,
+    attacker: burstsOf("texts"),
   },
   {
     name: "messages of one-byte fragments",

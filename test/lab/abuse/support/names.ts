@@ -18,6 +18,8 @@ export const ATTACKERS = [
   "takeovers",
   "fragments",
   "pings",
+  "manypings",
+  "manytexts",
   "bytes",
   "burst",
   "displacing",

@@ -87,8 +87,8 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
   {
     name: "a heartbeat that is gathered ends a row of refusals",
     file: "services/ws-connector/src/intake.ts",
-    find: "    this.#connection.noteValid(principalOf(verified), verified.envelope.from);\n    this.#accepting += 1;",
-    replace: "    this.#accepting += 1;",
+    find: "    this.#connection.noteValid(principalOf(verified), verified.envelope.from);\n    this.#noteSigner(verified);",
+    replace: "    this.#noteSigner(verified);",
     tests: ["test/integration/session-decisions.test.ts"],
   },
   {

@@ -85,22 +85,22 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   {
     name: "pongs that are not read count",
     file: CONNECTION,
-    find: "this.#inflow.ping();\n    this.#outbox.count();",
-    replace: "this.#inflow.ping();",
+    find: "this.#socket.pong(ping);\n    this.#outbox.count();",
+    replace: "this.#socket.pong(ping);",
     tests: [ENDS],
   },
   {
     name: "nothing is read of a client that cannot know of its end yet",
     file: CONNECTION,
-    find: "if (this.#closing === undefined) this.#socket.pause();",
+    find: "if (this.#closing === undefined) this.#reading.pauseToClose();",
     replace: "",
     tests: [ENDS],
   },
   {
     name: "a client that closes loses its agents before its socket is gone",
     file: CONNECTION,
-    find: "this.#end().count(count);",
-    replace: "this.#closing?.count(count);",
+    find: "this.#end().count(chunk.length);",
+    replace: "this.#closing?.count(chunk.length);",
     tests: [ENDS],
   },
   {
