@@ -7,6 +7,13 @@ const TIMES = "test/deploy/kubernetes-times.test.ts";
 /** The edge in Kubernetes, and the times of its pods. */
 export const KUBERNETES_MUTATIONS: readonly Mutation[] = [
   {
+    name: "a pod that is busy for long is not ended with all its connections",
+    file: "deploy/kubernetes/base/service-pod.yaml",
+    find: "            failureThreshold: 6\n",
+    replace: "",
+    tests: [TIMES],
+  },
+  {
     name: "routes of Kubernetes by method",
     file: "deploy/kubernetes/base/edge.yaml",
     find: "{ method: POST, path: { type: PathPrefix, value: /api/public } }",
