@@ -14,7 +14,8 @@ export async function nowhere(): Promise<string> {
 export class CommandLine extends Shell {
   readonly stage: Stage;
   readonly #names: readonly string[];
-  #address: Pod | undefined;
+  /** No other process takes it while the relay is away. */
+  #port: number | undefined;
   #pod: Pod | undefined;
 
   constructor(...names: readonly string[]) {
@@ -24,7 +25,7 @@ export class CommandLine extends Shell {
   }
 
   get url(): string {
-    return this.#address?.url as string;
+    return `http://127.0.0.1:${this.#port}`;
   }
 
   override async start(): Promise<void> {
@@ -36,8 +37,8 @@ export class CommandLine extends Shell {
 
   /** Starts the relay; a second time, on the address that it had before. */
   async serve(): Promise<void> {
-    this.#pod = await serveWhole(this.stage.relay, this.#address && { PORT: String(this.#address.port) });
-    this.#address ??= this.#pod;
+    this.#port ??= await freePort();
+    this.#pod = await serveWhole(this.stage.relay, { PORT: String(this.#port) });
   }
 
   async shut(): Promise<void> {
