@@ -10,10 +10,18 @@ from agent_relay_connector import RelayError
 from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.clock import Clock, machine_ms
-from agent_relay_connector.frames import ErrorFrame
+from agent_relay_connector.frames import AckFrame, ErrorFrame
 from agent_relay_connector.send_queue import SendQueue
 from agent_relay_connector.signer import Signer
 from agent_relay_connector.strict_json import parse_json
+from agent_relay_connector.types import TargetDelivery
+
+from .times import later
+
+
+HOLD_S = 10.0
+# The longest that a hold of it lasts.
+HELD_S = HOLD_S * 1.5
 
 
 class Writer:
@@ -48,23 +56,28 @@ class ASend(unittest.IsolatedAsyncioTestCase):
             Signer({"key_id": name, "alg": "ed25519", "private_key": encode_base64url(bytes([n] * 32))}, self.clock)
             for n, name in enumerate(("old", "new"))
         )
-        self.queue = SendQueue(self.clock, 10, lambda: None, self.background, lambda: self.failure)
+        self.queue = SendQueue(self.clock, 100, lambda: None, self.background, lambda: self.failure)
 
     async def asyncTearDown(self) -> None:
         await self.background.stop()
 
     def add(
-        self, name: str, to: str = "agent://b", drafted: "asyncio.Future[None] | None" = None
+        self,
+        name: str,
+        to: str = "agent://b",
+        drafted: "asyncio.Future[None] | None" = None,
+        kind: str = "message.send",
+        timeout_s: float = 5,
     ) -> "asyncio.Task[object]":
         """drafted: what the draft waits for, as a sealed one does."""
-        text = self.old.draft({"id": name, "type": "message.send", "from": "agent://a", "to": to, "payload": {}})
+        text = self.old.draft({"id": name, "type": kind, "from": "agent://a", "to": to, "payload": {}})
 
         async def draft() -> str:
             assert drafted is not None
             await drafted
             return text
 
-        return asyncio.create_task(self.queue.add(name, to, text if drafted is None else draft, 5))
+        return asyncio.create_task(self.queue.add(name, kind, to, text if drafted is None else draft, timeout_s))
 
     async def outcomes(self, tasks: Sequence["asyncio.Task[object]"]) -> list[tuple[str, str]]:
         self.queue.end(RelayError("closed"))
@@ -86,11 +99,11 @@ class ASend(unittest.IsolatedAsyncioTestCase):
     async def test_without_a_connection_says_so_and_why_as_far_as_that_is_known(self) -> None:
         text = self.old.draft({"id": "x", "type": "message.send", "from": "agent://a", "to": "agent://b", "payload": {}})
         with self.assertRaises(RelayError) as raised:
-            await self.queue.add("x", "agent://b", text, 0.02)
+            await self.queue.add("x", "message.send", "agent://b", text, 0.02)
         self.assertEqual(raised.exception.message, "No answer came in time. There is no connection to the relay.")
         self.failure = RelayError("unreachable", "Connection refused.", "Start the relay.")
         with self.assertRaises(RelayError) as raised:
-            await self.queue.add("y", "agent://b", text, 0.02)
+            await self.queue.add("y", "message.send", "agent://b", text, 0.02)
         error = raised.exception
         self.assertEqual((error.code, error.outcome, error.hint), ("timeout", "refused", "Start the relay."))
         self.assertEqual(error.message, "No answer came in time. Connection refused.")
@@ -124,8 +137,8 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await self.outcomes(sending), [("outcome_unknown", "unknown"), ("closed", "unknown")])
         self.assertTrue(third.sent.empty())
 
-    def refuse(self, name: str, code: str) -> None:
-        self.queue.refuse(ErrorFrame(code, None, None, None, (), name, 0.001, None))
+    def refuse(self, name: str, code: str, retry_after_s: float = 0.001) -> None:
+        self.queue.refuse(ErrorFrame(code, None, None, None, (), name, retry_after_s, None))
 
     async def refused(self, code: str, then: Callable[[], None]) -> tuple[str, str]:
         """What becomes of a send that was refused so, after something happened."""
@@ -147,6 +160,98 @@ class ASend(unittest.IsolatedAsyncioTestCase):
     async def test_that_was_refused_for_the_moment_until_it_was_too_old_is_not_signed_anew(self) -> None:
         outcome = await self.refused("rate_limited", lambda: self.clock.measure(machine_ms() + 299_000))
         self.assertEqual(outcome, ("rate_limited", "refused"))
+
+    def ack(self, name: str) -> None:
+        self.queue.acknowledge(AckFrame(name, False, TargetDelivery("online", True), "", "approved"))
+
+    async def out(self, writer: Writer, count: int) -> list[str]:
+        """What goes out on it next; no more than that does."""
+        names = [(await asyncio.wait_for(writer.sent.get(), 20))[0] for _ in range(count)]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.assertTrue(writer.sent.empty())
+        return names
+
+    async def test_to_a_target_out_of_reach_holds_that_target_alone_and_tries_it_by_one(self) -> None:
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        sending = [self.add(name, timeout_s=100) for name in "abc"]
+        self.assertEqual(await self.out(writer, 3), ["a", "b", "c"])
+        for name in "ab":
+            self.refuse(name, "unavailable", HOLD_S)
+        self.ack("c")
+        sending += [self.add("d", timeout_s=100), self.add("to c", "agent://c")]
+        self.assertEqual(await self.out(writer, 1), ["to c"])
+        with later(HELD_S):
+            self.assertEqual(await self.out(writer, 1), ["a"])
+            self.ack("a")
+            self.assertEqual(await self.out(writer, 2), ["b", "d"])
+        await self.outcomes(sending)
+
+    async def test_to_targets_out_of_reach_leaves_half_of_the_places_to_the_rest_however_many_they_are(self) -> None:
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        sending = [self.add(f"{n}", f"agent://lost{n}", timeout_s=100) for n in range(64)]
+        for name in await self.out(writer, 64):
+            self.refuse(name, "unavailable", HOLD_S)
+        with later(HELD_S):
+            await self.out(writer, 32)
+            sending.append(self.add("to b"))
+            self.assertEqual(await self.out(writer, 1), ["to b"])
+        await self.outcomes(sending)
+
+    async def test_that_met_the_rate_holds_its_kind_alone_and_what_goes_to_its_target_after_it(self) -> None:
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        sending = [self.add("to b", kind="session.request", timeout_s=100)]
+        await self.out(writer, 1)
+        self.refuse("to b", "rate_limited", HOLD_S)
+        sending += [
+            self.add("to c", "agent://c", kind="session.request", timeout_s=100),
+            self.add("after it", timeout_s=100),
+            self.add("message", "agent://d"),
+            self.add("decision", "agent://d", kind="session.approve"),
+        ]
+        self.assertEqual(await self.out(writer, 2), ["message", "decision"])
+        with later(HELD_S):
+            self.assertEqual(await self.out(writer, 1), ["to b"])
+            self.ack("to b")
+            self.assertEqual(await self.out(writer, 2), ["to c", "after it"])
+        await self.outcomes(sending)
+
+    async def test_that_cannot_be_answered_in_its_time_is_refused_at_once_with_the_code_and_the_time(self) -> None:
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        refused = self.add("refused", kind="session.request")
+        await self.out(writer, 1)
+        self.refuse("refused", "rate_limited", 60)
+        after = self.add("later", "agent://c", kind="session.request")
+        waiting = self.add("waits", "agent://d", kind="session.request", timeout_s=100)
+        behind = self.add("behind it", "agent://d")
+        lost = self.add("lost")
+        self.assertEqual(await self.out(writer, 1), ["lost"])
+        self.refuse("lost", "unavailable", 60)
+        errors = await asyncio.gather(refused, after, behind, lost, return_exceptions=True)
+        self.assertEqual(
+            [(error.code, error.outcome) for error in errors if isinstance(error, RelayError)],
+            [("rate_limited", "refused")] * 3 + [("unavailable", "unknown")],
+        )
+        for error in errors:
+            assert isinstance(error, RelayError)
+            self.assertGreater(error.retry_after or 0, 30)
+            self.assertIn(f"{error.retry_after} s", error.hint)
+        await self.outcomes([waiting])
+
+    async def test_that_is_out_again_when_its_time_is_over_and_was_refused_before_has_that_code(self) -> None:
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        sending = self.add("a")
+        await self.out(writer, 1)
+        self.refuse("a", "unavailable")
+        await self.out(writer, 1)
+        with later(5), self.assertRaises(RelayError) as raised:
+            await asyncio.wait_for(sending, 20)
+        self.assertEqual((raised.exception.code, raised.exception.outcome), ("unavailable", "unknown"))
 
     async def test_goes_out_with_one_signature_whatever_a_relay_answers_and_whatever_time_it_tells(self) -> None:
         for seed in range(100):

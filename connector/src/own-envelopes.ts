@@ -48,14 +48,15 @@ export class OwnEnvelopes {
       throw new RelayError("invalid_key", { message: "A key of HMAC cannot seal." });
     }
     const draft = seals ? this.#sealed(content, id) : this.#draft(content, id);
-    return await this.#options.sendQueue.add({ id, to: content.to, draft }, options);
+    return await this.#options.sendQueue.add({ id, type: content.type, to: content.to, draft }, options);
   }
 
   /** An envelope of a session, which is kept once it is accepted. Rejects with a RelayError. */
   async session(content: AddressedContent, options: SendTerms): Promise<AckFrame> {
     this.check(content);
     const id = crypto.randomUUID();
-    const ack = await this.#options.sendQueue.add({ id, to: content.to, draft: this.#draft(content, id) }, options);
+    const { type, to } = content;
+    const ack = await this.#options.sendQueue.add({ id, type, to, draft: this.#draft(content, id) }, options);
     await this.#keep(ack);
     return ack;
   }

@@ -1,5 +1,6 @@
 import type { ErrorCode, RelayError } from "./errors.ts";
 import type { AckFrame } from "./frames.ts";
+import type { Hold, Holds } from "./holds.ts";
 import type { SignedEnvelope } from "./signer.ts";
 import type { CallOptions } from "./types.ts";
 
@@ -19,9 +20,12 @@ export interface SendTerms extends CallOptions {
 
 export interface NewSend {
   readonly id: string;
+  readonly type: string;
   readonly to: string;
   readonly draft: SendDraft;
   readonly notBefore: number | undefined;
+  /** By performance.now(): the end of the time that the call has. */
+  readonly deadline: number;
   readonly resolve: (ack: Acknowledged) => void;
   readonly reject: (error: RelayError) => void;
   /** Frees its timer and its listener. */
@@ -31,9 +35,11 @@ export interface NewSend {
 /** A send without an answer. */
 export class PendingSend {
   readonly id: string;
+  readonly type: string;
   readonly to: string;
   draft: SendDraft;
   readonly notBefore: number | undefined;
+  readonly deadline: number;
   readonly resolve: (ack: Acknowledged) => void;
   readonly reject: (error: RelayError) => void;
   readonly release: () => void;
@@ -51,11 +57,13 @@ export class PendingSend {
   /** Why it waits to go out again, where the relay said so. */
   refusal: ErrorCode | undefined;
 
-  constructor({ id, to, draft, notBefore, resolve, reject, release }: NewSend) {
+  constructor({ id, type, to, draft, notBefore, deadline, resolve, reject, release }: NewSend) {
     this.id = id;
+    this.type = type;
     this.to = to;
     this.draft = draft;
     this.notBefore = notBefore;
+    this.deadline = deadline;
     this.resolve = resolve;
     this.reject = reject;
     this.release = release;
@@ -109,15 +117,38 @@ export class PendingSends {
     send.release();
   }
 
-  /** What is being drafted holds up what goes to the same agent after it, and nothing else: strangers may have no key for long. */
-  firstWaiting(): PendingSend | undefined {
-    const heldUp = new Set<string>();
+  /**
+   * What is being drafted or held holds up what goes to the same agent after it, and nothing else: strangers may have no key for
+   * long. Of what a hold lets out again one is in flight at a time, and of all holds at most half of `most`: what is refused again
+   * and again leaves places for the rest.
+   * @param most how many may be in flight.
+   */
+  firstWaiting(holds: Holds, most: number): PendingSend | undefined {
+    if (this.#inFlight >= most) return undefined;
+    const trials = this.#trials(holds);
+    const tried = new Set(trials.flatMap((send) => holds.of(send)));
+    const mayTry = trials.length < Math.max(1, Math.floor(most / 2));
+    const heldUp = new Set(trials.map(({ to }) => to));
     for (const send of this.#sends.values()) {
       if (send.isInFlight || heldUp.has(send.to)) continue;
-      if (!send.isBeingDrafted) return send;
+      const isFree = holds.of(send).every((hold) => mayTry && hold.timer === undefined && !tried.has(hold));
+      if (isFree && !send.isBeingDrafted) return send;
       heldUp.add(send.to);
     }
     return undefined;
+  }
+
+  /** What waits behind a hold for longer than its call has time, and that hold. */
+  *tooLate(holds: Holds): Generator<[PendingSend, Hold]> {
+    if (holds.isEmpty) return;
+    const heldUp = new Map<string, Hold>();
+    for (const send of this.#sends.values()) {
+      if (send.isInFlight) continue;
+      const last = lastOf([...holds.of(send), heldUp.get(send.to)]);
+      if (last === undefined) continue;
+      if (last.endsAt >= send.deadline) yield [send, last];
+      else heldUp.set(send.to, last);
+    }
   }
 
   markInFlight(send: PendingSend, signed: SignedEnvelope): void {
@@ -140,4 +171,15 @@ export class PendingSends {
       this.requeue(send);
     }
   }
+
+  /** What is in flight under a hold. */
+  #trials(holds: Holds): PendingSend[] {
+    return holds.isEmpty ? [] : this.all().filter((send) => send.isInFlight && holds.of(send).length > 0);
+  }
+}
+
+/** The one that ends last of those whose time runs. */
+function lastOf(holds: readonly (Hold | undefined)[]): Hold | undefined {
+  const running = holds.filter((hold): hold is Hold => hold?.timer !== undefined);
+  return running.sort((a, b) => a.endsAt - b.endsAt).at(-1);
 }

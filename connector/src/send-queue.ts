@@ -1,8 +1,8 @@
-import { jitteredMs } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
-import { type ErrorCode, type ErrorDetails, RelayError } from "./errors.ts";
+import { type ErrorCode, type ErrorDetails, RelayError, retryOf } from "./errors.ts";
 import type { AckFrame, ErrorFrame } from "./frames.ts";
-import { MAX_IN_FLIGHT, RESEND_MARGIN_MS, SEND_TIMEOUT_MS } from "./limits.ts";
+import { type Hold, Holds } from "./holds.ts";
+import { MAX_IN_FLIGHT, RESEND_MARGIN_MS, RETRY_AFTER_MS, SEND_TIMEOUT_MS } from "./limits.ts";
 import { type Acknowledged, type NewSend, type PendingSend, PendingSends, type SendTerms } from "./pending-sends.ts";
 import { refusalDetails } from "./refusal.ts";
 import type { SignedEnvelope, Signer } from "./signer.ts";
@@ -37,10 +37,10 @@ export class SendQueue {
   readonly #options: SendQueueOptions;
   readonly #pending = new PendingSends();
   #writer: EnvelopeWriter | undefined;
-  /** How many may be in flight: one after a refusal because of a rate, then one more with each ack. */
-  #allowed = MAX_IN_FLIGHT;
-  /** While it runs, nothing is sent. */
-  #holdTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #holds: Holds = new Holds(
+    (hold) => this.#pending.all().some((send) => this.#holds.of(send).includes(hold)),
+    () => void this.#flush(),
+  );
   #flushing = false;
   #end: RelayError | undefined;
 
@@ -54,7 +54,7 @@ export class SendQueue {
   }
 
   /** Resolves with the ack of the envelope; rejects with a RelayError. */
-  add({ id, to, draft }: Pick<NewSend, "id" | "to" | "draft">, terms: SendTerms): Promise<Acknowledged> {
+  add(envelope: Pick<NewSend, "id" | "type" | "to" | "draft">, terms: SendTerms): Promise<Acknowledged> {
     const { timeoutMs = SEND_TIMEOUT_MS, signal, notBefore } = terms;
     const { promise, resolve, reject } = Promise.withResolvers<Acknowledged>();
     const refusal = this.#refusal(signal);
@@ -63,13 +63,15 @@ export class SendQueue {
       return promise;
     }
     const abort = () => this.#fail(send, "aborted", { cause: signal?.reason });
-    const timer = setTimeout(() => this.#fail(send, "timeout", this.#absence(send)), timeoutMs);
+    const timer = setTimeout(() => this.#timedOut(send), timeoutMs);
     const release = () => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
     };
-    const send = this.#pending.add({ id, to, draft, notBefore, resolve, reject, release });
+    const deadline = performance.now() + timeoutMs;
+    const send = this.#pending.add({ ...envelope, notBefore, deadline, resolve, reject, release });
     signal?.addEventListener("abort", abort);
+    this.#rejectLate();
     void this.#flush();
     return promise;
   }
@@ -78,7 +80,8 @@ export class SendQueue {
   resume(writer: EnvelopeWriter): void {
     this.#pending.requeueAll();
     this.#writer = writer;
-    this.#endHold();
+    this.#holds.clear();
+    void this.#flush();
   }
 
   /** There is no connection. */
@@ -89,7 +92,7 @@ export class SendQueue {
   acknowledge(ack: AckFrame): void {
     const send = this.#pending.get(ack.envelopeId);
     if (send === undefined) return;
-    this.#allowed = Math.min(MAX_IN_FLIGHT, this.#allowed + 1);
+    this.#holds.answered(send);
     this.#pending.remove(send);
     send.resolve({ ...ack, text: send.signed?.text });
     void this.#flush();
@@ -103,11 +106,15 @@ export class SendQueue {
     const { code, ...details } = refusalDetails(error);
     this.#pending.requeue(send);
     if (code === "unavailable" || code === "rate_limited" || code === "not_registered") {
-      this.#retryLater(send, code, retryAfterMs);
-    } else if (code === "clock_skew" && send.isOutcomeUnknown) {
-      this.#fail(send, "outcome_unknown");
+      send.refusal = code;
+      if (code === "unavailable") send.isOutcomeUnknown = true;
+      if (code === "not_registered") this.#options.notRegistered();
+      this.#holds.begin(send, code, details, retryAfterMs);
+      this.#rejectLate();
     } else {
-      this.#fail(send, code, details);
+      this.#holds.answered(send);
+      if (code === "clock_skew" && send.isOutcomeUnknown) this.#fail(send, "outcome_unknown");
+      else this.#fail(send, code, { ...details, ...(isPassing(code, details) && { retryAfterMs }) });
     }
     void this.#flush();
     return true;
@@ -117,7 +124,7 @@ export class SendQueue {
   end(error: RelayError): void {
     this.#end = error;
     this.#writer = undefined;
-    clearTimeout(this.#holdTimer);
+    this.#holds.clear();
     for (const send of this.#pending.all()) this.#fail(send, error.code, detailsOf(error));
   }
 
@@ -128,20 +135,21 @@ export class SendQueue {
     return signal?.aborted ? new RelayError("aborted", { cause: signal.reason }) : undefined;
   }
 
-  /** Refused for the moment: the whole queue waits, so that nothing overtakes the envelope that goes out again. */
-  #retryLater(send: PendingSend, code: "unavailable" | "rate_limited" | "not_registered", retryAfterMs: number): void {
-    send.refusal = code;
-    if (code === "unavailable") send.isOutcomeUnknown = true;
-    if (code === "rate_limited") this.#allowed = 1;
-    if (code === "not_registered") this.#options.notRegistered();
-    clearTimeout(this.#holdTimer);
-    this.#holdTimer = setTimeout(() => this.#endHold(), jitteredMs(retryAfterMs));
+  /** What a hold outlasts is rejected at once, as the relay refused what it holds. */
+  #rejectLate(): void {
+    for (const [send, hold] of this.#pending.tooLate(this.#holds)) this.#failHeld(send, hold);
   }
 
-  #endHold(): void {
-    clearTimeout(this.#holdTimer);
-    this.#holdTimer = undefined;
-    void this.#flush();
+  #timedOut(send: PendingSend): void {
+    const [hold] = this.#writer === undefined ? [] : this.#holds.of(send);
+    if (hold === undefined) this.#fail(send, "timeout", this.#absence(send));
+    else this.#failHeld(send, hold);
+  }
+
+  #failHeld(send: PendingSend, { code, details, endsAt }: Hold): void {
+    const retryAfterMs = Math.ceil(Math.max(endsAt - performance.now(), RETRY_AFTER_MS));
+    const known = send.mayBeAccepted ? " The target may have got it: ask it first." : "";
+    this.#fail(send, code, { ...details, retryAfterMs, hint: `Wait ${retryAfterMs} ms, then try again.${known}` });
   }
 
   /** Why no answer can have come, where there is no connection. What the target may have got has the hint that says so. */
@@ -169,9 +177,8 @@ export class SendQueue {
   }
 
   #next(): PendingSend | undefined {
-    if (this.#writer === undefined || this.#holdTimer !== undefined) return undefined;
-    const most = Math.min(this.#allowed, this.#writer.maxInFlight);
-    return this.#pending.inFlight >= most ? undefined : this.#pending.firstWaiting();
+    if (this.#writer === undefined) return undefined;
+    return this.#pending.firstWaiting(this.#holds, Math.min(MAX_IN_FLIGHT, this.#writer.maxInFlight));
   }
 
   async #transmit(send: PendingSend): Promise<void> {
@@ -212,6 +219,11 @@ export class SendQueue {
     const maxAgeMs = writer.maxClockSkewMs - RESEND_MARGIN_MS;
     return this.#options.clock.now() - ts <= maxAgeMs && writer.accepts(keyId);
   }
+}
+
+/** Whether the same may succeed later. */
+function isPassing(code: ErrorCode, { retry = retryOf(code) }: ErrorDetails): boolean {
+  return retry === "later";
 }
 
 /** Of what ended the connector, for one call. */

@@ -67,8 +67,8 @@ class SendQueueScene {
     this.sendQueue.end(new RelayError("closed"));
   }
 
-  readonly draft = (id: string, to: string): string =>
-    this.signer.draft(draftOf({ type: "message.send", to, payload: {} }, id, agent));
+  readonly draft = (id: string, to: string, type = "message.send"): string =>
+    this.signer.draft(draftOf({ type, to, payload: {} }, id, agent));
 
   readonly add = (id: string, options: CallOptions = {}): Promise<AckFrame> => this.addTo("agent://bob", id, options);
 
@@ -76,10 +76,11 @@ class SendQueueScene {
   readonly addTo = (
     to: string,
     id: string,
-    { drafted, ...options }: CallOptions & { drafted?: Promise<void> } = {},
+    { drafted, type = "message.send", ...options }: CallOptions & { drafted?: Promise<void>; type?: string } = {},
   ): Promise<AckFrame> => {
-    const draft = this.draft(id, to);
-    const answer = this.sendQueue.add({ id, to, draft: drafted ? () => drafted.then(() => draft) : draft }, options);
+    const text = this.draft(id, to, type);
+    const draft = drafted ? () => drafted.then(() => text) : text;
+    const answer = this.sendQueue.add({ id, type, to, draft }, options);
     answer.catch(() => {});
     return answer;
   };

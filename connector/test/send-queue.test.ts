@@ -3,10 +3,12 @@ import { until } from "../../test/support/until.ts";
 import { RelayError } from "../src/errors.ts";
 import { errorOf } from "./kit.ts";
 import { useSendQueue } from "./send-queue-scene.ts";
-import { holdWaits, LONG_MS } from "./times.ts";
+import { holdWaits, LONG_MS, Waits } from "./times.ts";
 
 const scene = useSendQueue();
 const { add, connect, ack, refuse } = scene;
+/** A call that has more time than any hold. */
+const PATIENT = { timeoutMs: 3 * LONG_MS };
 
 describe("The send queue", () => {
   test("is bounded: one more is refused, and there is room again after an answer", async () => {
@@ -58,29 +60,89 @@ describe("The send queue", () => {
     expect(writer.texts.slice(0, 2)).toEqual([lost.texts[0], lost.texts[2]]);
   });
 
-  test("holds everything back while one is refused for the moment, so that nothing overtakes it", async () => {
-    void add("a");
+  test("sends nothing to a target that is out of reach, then one envelope until it is answered, and all else at once", async () => {
+    const waits = new Waits();
+    for (const id of ["a", "b", "c"]) void add(id, PATIENT);
     const writer = await connect();
-    await until("it is out", () => writer.texts.length === 1);
-    refuse("a", "unavailable", 30);
-    void add("b");
-    await until("both are out", () => writer.texts.length === 3);
-    expect(writer.ids).toEqual(["a", "a", "b"]);
-    expect(writer.texts[0]).toBe(writer.texts[1]);
+    await until("they are out", () => writer.texts.length === 3);
+    for (const id of ["a", "b", "c"]) refuse(id, "unavailable", LONG_MS);
+    void add("d", PATIENT);
+    void scene.addTo("agent://carol", "to carol");
+    await until("what goes to another is out", () => writer.texts.length === 4);
+    waits.endBetween(LONG_MS, 2 * LONG_MS);
+    await until("one is out again", () => writer.texts.length === 5);
+    await scene.signer.sign("{}");
+    expect(writer.ids.slice(3)).toEqual(["to carol", "a"]);
+    expect(writer.texts[4]).toBe(writer.texts[0]);
+    ack("a");
+    await until("the others are out", () => writer.texts.length === 8);
+    expect(writer.ids.slice(5)).toEqual(["b", "c", "d"]);
   });
 
-  test("sends one at a time after it met the relay's rate, and more as answers come", async () => {
-    for (let n = 0; n < 10; n += 1) void add(`${n}`);
+  test("leaves half of the places to the rest while targets are out of reach, however many", async () => {
+    const waits = new Waits();
+    for (let n = 0; n < 64; n += 1) void scene.addTo(`agent://lost${n}`, `${n}`, PATIENT);
     const writer = await connect();
-    await until("they are out", () => writer.texts.length === 10);
-    for (let n = 0; n < 10; n += 1) refuse(`${n}`, "rate_limited");
-    await until("one is out again", () => writer.texts.length === 11);
+    await until("they are out", () => writer.texts.length === 64);
+    for (let n = 0; n < 64; n += 1) refuse(`${n}`, "unavailable", LONG_MS);
+    waits.endBetween(LONG_MS, 2 * LONG_MS);
+    await until("half are out again", () => writer.texts.length === 64 + 32);
+    void add("to bob");
+    await until("another is out", () => writer.texts.length === 64 + 33);
+    expect(writer.ids.at(-1)).toBe("to bob");
+  });
+
+  test("holds a kind of envelopes that met the relay's rate, and what goes to their targets after them", async () => {
+    const waits = new Waits();
+    const request = (to: string, id: string) => void scene.addTo(to, id, { ...PATIENT, type: "session.request" });
+    request("agent://bob", "to bob");
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("to bob", "rate_limited", LONG_MS);
+    request("agent://carol", "to carol");
+    void add("after it", PATIENT);
+    void scene.addTo("agent://dave", "message");
+    void scene.addTo("agent://dave", "decision", { type: "session.approve" });
+    await until("all else is out", () => writer.texts.length === 3);
     await scene.signer.sign("{}");
-    expect(writer.ids.slice(10)).toEqual(["0"]);
-    ack("0");
-    await until("two are", () => writer.texts.length === 13);
+    expect(writer.ids.slice(1)).toEqual(["message", "decision"]);
+    waits.endBetween(LONG_MS, 2 * LONG_MS);
+    await until("one is out again", () => writer.texts.length === 4);
     await scene.signer.sign("{}");
-    expect(writer.ids.slice(10)).toEqual(["0", "1", "2"]);
+    expect(writer.ids.slice(3)).toEqual(["to bob"]);
+    ack("to bob");
+    await until("the others are out", () => writer.texts.length === 6);
+    expect(writer.ids.slice(4)).toEqual(["to carol", "after it"]);
+  });
+
+  test("rejects at once, with the code and the time to wait, what cannot be answered in its call's time", async () => {
+    const request = (to: string, id: string) => errorOf(scene.addTo(to, id, { type: "session.request" }));
+    const refused = request("agent://bob", "refused");
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("refused", "rate_limited", 60_000);
+    const code = { code: "rate_limited", retry: "later", outcome: "refused" };
+    expect(await refused).toMatchObject(code);
+    const { retryAfterMs, hint, ...later } = await request("agent://carol", "later");
+    expect(later).toMatchObject(code);
+    expect(retryAfterMs).toBeGreaterThan(30_000);
+    expect(hint).toContain(`${retryAfterMs} ms`);
+    const lost = errorOf(add("lost"));
+    await until("the message is out", () => writer.texts.length === 2);
+    refuse("lost", "unavailable", 60_000);
+    expect(await lost).toMatchObject({ code: "unavailable", outcome: "unknown", retryAfterMs: expect.any(Number) });
+    expect(writer.ids).toEqual(["refused", "lost"]);
+  });
+
+  test("rejects what is out again when its call's time is over, and was refused before, for that", async () => {
+    const timeIsOver = holdWaits();
+    const sent = errorOf(add("a", { timeoutMs: LONG_MS }));
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("a", "unavailable");
+    await until("it is out again", () => writer.texts.length === 2);
+    timeIsOver();
+    expect(await sent).toMatchObject({ code: "unavailable", outcome: "unknown" });
   });
 
   test("holds up, for what waits to be sealed, what goes to the same agent after it, and nothing else", async () => {
@@ -229,6 +291,12 @@ describe("A send that ends without an answer", () => {
     await until("it is out", () => writer.texts.length === 1);
     const words = { code: "too_loud", message: "Too loud.", hint: "Whisper.", retry: "later", errors: [] } as const;
     scene.sendQueue.refuse({ frame: "error", envelopeId: "a", retryAfterMs: 1, serverTime: undefined, ...words });
-    expect(await sent).toMatchObject({ code: "refused", message: "Too loud.", hint: "Whisper.", retry: "later" });
+    expect(await sent).toMatchObject({
+      code: "refused",
+      message: "Too loud.",
+      hint: "Whisper.",
+      retry: "later",
+      retryAfterMs: 1,
+    });
   });
 });

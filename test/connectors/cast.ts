@@ -158,6 +158,7 @@ export class Cast {
     const proxy = await new WireProxy(target).start();
     const listed = JSON.stringify(manifest ? await this.#surroundings.manifest() : {});
     proxy.manifest = async () => listed;
+    proxy.presence = async (path) => await (await fetch(`${this.#surroundings.url}${path}`)).text();
     proxy.toAgent = ({ server_time, ...frame }) =>
       server_time === undefined ? frame : { ...frame, server_time: server_time + clock_ms };
     return proxy;

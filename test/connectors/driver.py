@@ -1,4 +1,8 @@
-"""The connector for Python behind the protocol of `driver-process.ts`. Translates names, decides nothing."""
+"""The connector for Python behind the protocol of `driver-process.ts`. Translates names, decides nothing.
+
+Two limits differ from the product's, for credentials and for the manifest: a look-up may take 60 s, and a delivery
+waits for it as long. A busy machine may answer later than the product waits.
+"""
 
 import asyncio
 import dataclasses
@@ -11,7 +15,6 @@ from typing import Any
 from agent_relay_connector import Accepted, Connector, Delivery, Presence, RelayError, Trust, relay_manifest, verify_receipt
 from agent_relay_connector.credentials import sender_credentials
 
-# A busy machine may answer a look-up later than a delivery waits for it.
 for module in (relay_manifest, sender_credentials):
     for time in ("LOOK_UP_WAIT_S", "LOOK_UP_TIMEOUT_S"):
         setattr(module, time, 60.0)

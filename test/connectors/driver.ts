@@ -11,9 +11,12 @@ import {
 import { LOOK_UP, MANIFEST } from "../../connector/src/limits.ts";
 import type { Frame } from "../support/agent.ts";
 
-/** The connector for TypeScript behind the protocol of `driver-process.ts`. Translates names, decides nothing. */
+/**
+ * The connector for TypeScript behind the protocol of `driver-process.ts`. Translates names, decides nothing. Two limits differ
+ * from the product's, for credentials and for the manifest: a look-up may take 60 s, and a delivery waits for it as long. A busy
+ * machine may answer later than the product waits.
+ */
 
-// A busy machine may answer a look-up later than a delivery waits for it.
 for (const times of [LOOK_UP, MANIFEST]) {
   Object.assign(times, { waitMs: 60_000 });
   Object.assign(times.answer, { timeoutMs: 60_000 });
@@ -115,8 +118,8 @@ const ACTIONS: Record<string, (connector: Connector, given: Frame) => Promise<un
   ask: async (connector, { to, payload, ...rest }) => deliveryOf(await connector.ask(to, payload, callOptions(rest))),
   reply: async (_, { delivery, payload, ...rest }) =>
     acceptedOf(await (deliveries[delivery] as Delivery).reply(payload, callOptions(rest))),
-  request_session: async (connector, { to, purpose, ttl_minutes: ttlMinutes }) =>
-    acceptedOf(await connector.requestSession(to, { purpose, ttlMinutes })),
+  request_session: async (connector, { to, purpose, ttl_minutes: ttlMinutes, timeout_ms: timeoutMs }) =>
+    acceptedOf(await connector.requestSession(to, { purpose, ttlMinutes }, { timeoutMs })),
   approve: async (connector, { session_id, to }) => acceptedOf(await connector.approve(session_id, to)),
   reject: async (connector, { session_id, to, reason }) => acceptedOf(await connector.reject(session_id, to, reason)),
   receipt: async (connector, { session_id }) => connector.receipt(session_id),

@@ -46,14 +46,15 @@ class OwnEnvelopes:
             raise RelayError("invalid_key", "A key of HMAC cannot seal.")
         envelope_id = str(uuid.uuid4())
         draft = self._sealed(content, envelope_id) if seals else self._draft(content, envelope_id)
-        return (await self.send_queue.add(envelope_id, content["to"], draft, timeout_s)).ack
+        return (await self.send_queue.add(envelope_id, content["type"], content["to"], draft, timeout_s)).ack
 
     async def session(self, content: Content, timeout_s: float, not_before: int = 0) -> AckFrame:
         """An envelope of a session, which is kept once it is accepted. Raises RelayError. not_before: see `Signer.sign`."""
         self.check(content)
         envelope_id = str(uuid.uuid4())
         draft = self._draft(content, envelope_id)
-        acknowledged = await self.send_queue.add(envelope_id, content["to"], draft, timeout_s, not_before)
+        kind, to = content["type"], content["to"]
+        acknowledged = await self.send_queue.add(envelope_id, kind, to, draft, timeout_s, not_before)
         envelope = read_envelope(parse_json(acknowledged.text))
         if envelope is not None and acknowledged.ack.session_id:
             own = self.credential

@@ -1,11 +1,12 @@
 """Sends without an answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Union
 
 from .frames import AckFrame
+from .holds import Hold, Holds, last_of
 from .signer import SignedEnvelope
 
 # Canonical text up to the payload; or what makes it once there is a connection, and may have to wait for a key.
@@ -23,9 +24,12 @@ class Acknowledged:
 @dataclass(eq=False)
 class PendingSend:
     id: str
+    type: str
     to: str
     draft: SendDraft
     answer: "asyncio.Future[Acknowledged]" = field(repr=False)
+    # By the event loop's clock: the end of the time that the call has.
+    deadline: float
     # Epoch milliseconds: see `Signer.sign`.
     not_before: int = 0
     # As it went out, and as it goes out again: an id is signed once. Whatever a relay answers, it may keep what it got,
@@ -77,19 +81,42 @@ class PendingSends:
         self.requeue(send)
         self._sends.pop(send.id, None)
 
-    def first_waiting(self) -> PendingSend | None:
-        """What is being drafted holds up what goes to the same agent after it, and nothing else.
+    def first_waiting(self, holds: Holds, most: int) -> PendingSend | None:
+        """most: how many may be in flight.
 
-        Strangers may have no key for long.
+        What is being drafted or held holds up what goes to the same agent after it, and nothing else: strangers may
+        have no key for long. Of what a hold lets out again one is in flight at a time, and of all holds at most half of
+        `most`: what is refused again and again leaves places for the rest.
         """
-        held_up: set[str] = set()
+        if self.in_flight >= most:
+            return None
+        trials = [send for send in self._sends.values() if send.is_in_flight and holds.of(send)]
+        tried = {hold for send in trials for hold in holds.of(send)}
+        may_try = len(trials) < max(1, most // 2)
+        held_up = {send.to for send in trials}
         for send in self._sends.values():
             if send.is_in_flight or send.to in held_up:
                 continue
-            if not send.is_being_drafted:
+            is_free = all(may_try and hold.timer is None and hold not in tried for hold in holds.of(send))
+            if is_free and not send.is_being_drafted:
                 return send
             held_up.add(send.to)
         return None
+
+    def too_late(self, holds: Holds) -> Iterator[tuple[PendingSend, Hold]]:
+        """What waits behind a hold for longer than its call has time, and that hold."""
+        held_up: dict[str, Hold] = {}
+        for send in self.all():
+            if send.is_in_flight:
+                continue
+            before = [held_up[send.to]] if send.to in held_up else []
+            last = last_of([*holds.of(send), *before])
+            if last is None:
+                continue
+            if last.ends_at >= send.deadline:
+                yield send, last
+            else:
+                held_up[send.to] = last
 
     def mark_in_flight(self, send: PendingSend, signed: SignedEnvelope) -> None:
         send.signed = signed

@@ -1,15 +1,16 @@
 """Sends that have no answer yet, in the order of their calls."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from .backoff import jittered_s
 from .background import Background
 from .clock import Clock
 from .errors import RelayError
 from .frames import AckFrame, ErrorFrame
-from .limits import MAX_IN_FLIGHT, RESEND_MARGIN_MS
+from .holds import Hold, Holds
+from .limits import MAX_IN_FLIGHT, RESEND_MARGIN_MS, RETRY_AFTER_S
 from .pending_sends import Acknowledged, PendingSend, PendingSends, SendDraft
 from .refusal import refusal_of
 from .signer import SignedEnvelope, Signer
@@ -55,10 +56,7 @@ class SendQueue:
         self._background = background
         self._pending = PendingSends()
         self._writer: EnvelopeWriter | None = None
-        # How many may be in flight: one after a refusal because of a rate, then one more with each ack.
-        self._allowed = MAX_IN_FLIGHT
-        # While it runs, nothing is sent.
-        self._hold: asyncio.TimerHandle | None = None
+        self._holds = Holds(self._is_needed, self._flush)
         self._is_flushing = False
         self._ended_by: RelayError | None = None
 
@@ -67,20 +65,21 @@ class SendQueue:
         return any(send.needs(key_id) for send in self._pending.all())
 
     async def add(
-        self, envelope_id: str, to: str, draft: SendDraft, timeout_s: float, not_before: int = 0
+        self, envelope_id: str, kind: str, to: str, draft: SendDraft, timeout_s: float, not_before: int = 0
     ) -> Acknowledged:
         """Returns the ack of the envelope. Raises RelayError. Cancelled, it is not sent again.
 
-        not_before: see `Signer.sign`.
+        kind: its `type`. not_before: see `Signer.sign`.
         """
         if self._ended_by is not None:
             raise self._ended_by.for_call("refused", envelope_id)
         if len(self._pending) >= self._max_pending:
             raise RelayError("queue_full")
         loop = asyncio.get_running_loop()
-        send = PendingSend(envelope_id, to, draft, loop.create_future(), not_before)
+        send = PendingSend(envelope_id, kind, to, draft, loop.create_future(), loop.time() + timeout_s, not_before)
         self._pending.add(send)
-        timer = loop.call_later(timeout_s, lambda: self._fail(send, self._timeout(send)))
+        timer = loop.call_later(timeout_s, self._timed_out, send)
+        self._fail_late()
         self._flush()
         try:
             return await send.answer
@@ -93,7 +92,8 @@ class SendQueue:
         """There is a connection: all that has no answer goes out on it, in order."""
         self._pending.requeue_all()
         self._writer = writer
-        self._end_hold()
+        self._holds.clear()
+        self._flush()
 
     def pause(self) -> None:
         """There is no connection."""
@@ -103,7 +103,7 @@ class SendQueue:
         send = self._pending.get(ack.envelope_id)
         if send is None or send.signed is None:
             return
-        self._allowed = min(MAX_IN_FLIGHT, self._allowed + 1)
+        self._holds.answered(send)
         self._pending.remove(send)
         _settle(send, Acknowledged(ack, send.signed.text))
         self._flush()
@@ -117,10 +117,21 @@ class SendQueue:
         code = error.code
         self._pending.requeue(send)
         if code in ("unavailable", "rate_limited", "not_registered"):
-            self._retry_later(send, code, frame.retry_after_s)
-        elif code == "clock_skew" and send.is_outcome_unknown:
+            send.refusal = code
+            if code == "unavailable":
+                send.is_outcome_unknown = True
+            if code == "not_registered":
+                self._not_registered()
+            self._holds.begin(send, error, frame.retry_after_s)
+            self._fail_late()
+            self._flush()
+            return True
+        self._holds.answered(send)
+        if code == "clock_skew" and send.is_outcome_unknown:
             self._fail(send, RelayError("outcome_unknown"))
         else:
+            # Where the same may succeed later.
+            error.retry_after = frame.retry_after_s if error.retry == "later" else None
             self._fail(send, error)
         self._flush()
         return True
@@ -129,29 +140,32 @@ class SendQueue:
         """Ends all pending sends with the error, and all later ones."""
         self._ended_by = error
         self._writer = None
-        if self._hold is not None:
-            self._hold.cancel()
+        self._holds.clear()
         for send in self._pending.all():
             self._fail(send, error)
 
-    def _retry_later(self, send: PendingSend, code: str, retry_after_s: float) -> None:
-        """Refused for the moment: the whole queue waits, so that nothing overtakes the envelope that goes out again."""
-        send.refusal = code
-        if code == "unavailable":
-            send.is_outcome_unknown = True
-        if code == "rate_limited":
-            self._allowed = 1
-        if code == "not_registered":
-            self._not_registered()
-        if self._hold is not None:
-            self._hold.cancel()
-        self._hold = asyncio.get_running_loop().call_later(jittered_s(retry_after_s), self._end_hold)
+    def _is_needed(self, hold: Hold) -> bool:
+        return any(hold in self._holds.of(send) for send in self._pending.all())
 
-    def _end_hold(self) -> None:
-        if self._hold is not None:
-            self._hold.cancel()
-        self._hold = None
-        self._flush()
+    def _fail_late(self) -> None:
+        """What a hold outlasts ends at once, as the relay refused what it holds."""
+        for send, hold in self._pending.too_late(self._holds):
+            self._fail_held(send, hold)
+
+    def _timed_out(self, send: PendingSend) -> None:
+        holds = [] if self._writer is None else self._holds.of(send)
+        if holds:
+            self._fail_held(send, holds[0])
+        else:
+            self._fail(send, self._timeout(send))
+
+    def _fail_held(self, send: PendingSend, hold: Hold) -> None:
+        left_s = max(hold.ends_at - asyncio.get_running_loop().time(), RETRY_AFTER_S)
+        retry_after_s = math.ceil(left_s * 1000) / 1000
+        known = " The target may have got it: ask it first." if send.may_be_accepted else ""
+        said = hold.refusal
+        hint = f"Wait {retry_after_s} s, then try again.{known}"
+        self._fail(send, RelayError(said.code, said.message, hint, retry=said.retry, retry_after=retry_after_s))
 
     def _timeout(self, send: PendingSend) -> RelayError:
         """Why no answer can have come, where there is no connection. What the target may have got has the hint that says so."""
@@ -185,10 +199,9 @@ class SendQueue:
             self._is_flushing = False
 
     def _next(self) -> PendingSend | None:
-        if self._writer is None or self._hold is not None:
+        if self._writer is None:
             return None
-        most = min(self._allowed, self._writer.max_in_flight)
-        return None if self._pending.in_flight >= most else self._pending.first_waiting()
+        return self._pending.first_waiting(self._holds, min(MAX_IN_FLIGHT, self._writer.max_in_flight))
 
     def _transmit(self, send: PendingSend) -> None:
         if not isinstance(send.draft, str):

@@ -33,9 +33,9 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "an id whose clock was refused is not signed again",
     file: "connector/src/send-queue.ts",
-    find: 'else if (code === "clock_skew" && send.isOutcomeUnknown) {',
+    find: 'if (code === "clock_skew" && send.isOutcomeUnknown)',
     replace:
-      'else if (code === "clock_skew" && !send.isOutcomeUnknown) {\n      send.signed = undefined;\n    } else if (code === "clock_skew") {',
+      'if (code === "clock_skew" && !send.isOutcomeUnknown) send.signed = undefined;\n      else if (code === "clock_skew")',
     tests: ["connector/test/send-queue.test.ts", "connector/test/one-signature.test.ts"],
   },
   {
