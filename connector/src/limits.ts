@@ -57,6 +57,9 @@ export const RETIRED_MS = 10_000;
 /** Replaced connections that are still read: a relay that drains again and again has no more sockets of this machine. */
 export const MAX_RETIRED = 2;
 
+/** After this long, a close handshake without an answer is given up, and the connection cut off. */
+export const CLOSE_WITHIN_MS = 1000;
+
 /** How long an agent that ends looks up senders of what came in before. One look-up has a second. */
 export const LAST_LOOK_UPS_MS = 2000;
 

@@ -1,11 +1,17 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { WebSocketServer } from "ws";
 import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/frames.ts";
+import { until } from "../../test/support/until.ts";
 import { MAX_RECEIVED_CHARACTERS } from "../src/limits.ts";
 import { Socket } from "../src/socket.ts";
+import { testAgent } from "./kit.ts";
+
+const EXITING_AGENT = fileURLToPath(new URL("exiting-agent.ts", import.meta.url));
 
 const HELLO = JSON.stringify({ frame: "hello" });
 const LARGEST = HELLO.padEnd(MAX_RECEIVED_CHARACTERS);
@@ -51,4 +57,35 @@ test.each([
   ["decisions", decidedSessionsNotice(LONGEST_AGENT, Array(SESSION_LIMITS.maxDecidedKept).fill(decided))],
 ])("The largest frame of the relay is within the bound: %s", (_, frame) => {
   expect(Buffer.byteLength(frame)).toBeLessThanOrEqual(MAX_RECEIVED_CHARACTERS);
+});
+
+/** A relay that takes the register, and from then on reads nothing. */
+async function silentRelay(): Promise<WebSocketServer> {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  await once(server, "listening");
+  server.on("connection", (client) => {
+    client.send(JSON.stringify({ frame: "hello", server_time: Date.now(), limits: {} }));
+    client.on("message", (text) => {
+      client.send(JSON.stringify({ frame: "ack", envelope_id: JSON.parse(String(text)).id }));
+      client.pause();
+    });
+  });
+  return server;
+}
+
+test("A program whose connector is closed exits, although the relay answers nothing any more", async () => {
+  const server = await silentRelay();
+  const { agent, key } = testAgent("alice");
+  const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const program = spawn(process.execPath, [EXITING_AGENT, url, agent, JSON.stringify(key)], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  try {
+    await until("it has exited", () => program.exitCode !== null);
+    expect(program.exitCode).toBe(0);
+  } finally {
+    program.kill("SIGKILL");
+    for (const client of server.clients) client.terminate();
+    server.close();
+  }
 });

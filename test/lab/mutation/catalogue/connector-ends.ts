@@ -7,6 +7,27 @@ const RESTARTS = ["connector/test/cli/relay-restarts.test.ts"];
 /** What the connector does when its connection ends, or its relay is away for a while. */
 export const CONNECTOR_END_MUTATIONS: readonly Mutation[] = [
   {
+    name: "deliveries that come in are no answer to a heartbeat",
+    file: "connector/src/keepalive.ts",
+    find: " || lasts(this.#heartbeatTicks) > intervalMs",
+    replace: "",
+    tests: ["connector/test/keepalive.test.ts"],
+  },
+  {
+    name: "a heartbeat's own answer is told from other frames",
+    file: "connector/src/connection.ts",
+    find: "if (isAnswer) this.#keepalive?.heartbeatAnswered();",
+    replace: "this.#keepalive?.heartbeatAnswered();",
+    tests: ["connector/test/reconnect.test.ts"],
+  },
+  {
+    name: "a program exits after close, although the relay is silent",
+    file: "connector/src/socket.ts",
+    find: "      cut();\n",
+    replace: "",
+    tests: ["connector/test/socket.test.ts"],
+  },
+  {
     name: "what was promised is handed over before the end is told",
     file: "connector/src/parts.ts",
     find: "this.inbox.afterDeliveries(() => {",
@@ -51,8 +72,8 @@ export const CONNECTOR_END_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start with another's key is told so",
     file: "connector/src/first-start.ts",
-    find: "throw refused ?? new",
-    replace: "throw new",
+    find: "throw (await keyRefusal(this.#options.address.base, await register(), this.#stopped.signal)) ?? bar;",
+    replace: "throw bar;",
     tests: ["connector/test/first-start.test.ts"],
   },
 ];
