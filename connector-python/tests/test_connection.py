@@ -48,6 +48,7 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
             self.received.append(envelope["type"])
             self.was_received.set()
             await self.may_answer.wait()
+            await socket.send('{"frame":"notice","notice":"draining"}')
             ack = {"frame": "ack", "envelope_id": envelope["id"], "type": envelope["type"], "accepted": True}
             await socket.send(json.dumps(ack))
 
@@ -80,3 +81,12 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
             self.may_answer.set()
             await asyncio.wait_for(self.registered.wait(), 20)
         self.assertEqual((self.ended.done(), self.received), (False, ["agent.register"]))
+
+    async def test_that_was_answered_is_told_from_other_frames_that_come_in(self) -> None:
+        self.may_register.set()
+        self.may_answer.set()
+        with patch.object(connection, "Keepalive") as keepalive:
+            self.connection.open()
+            await asyncio.wait_for(self.registered.wait(), 20)
+        told = [name for name, _, _ in keepalive.return_value.method_calls if name.startswith("heartbeat") or "frame" in name]
+        self.assertEqual(told, ["heartbeat_sent", "frame_received", "frame_received", "heartbeat_answered"])

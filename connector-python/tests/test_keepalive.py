@@ -62,8 +62,25 @@ class AKeepalive(unittest.TestCase):
         self.pass_s(2)
         self.assertNotEqual(self.timed_out, [])
 
+    def test_ends_a_connection_that_brings_deliveries_and_no_answer_to_a_heartbeat(self) -> None:
+        def deliveries(seconds: float) -> None:
+            for _ in range(int(seconds)):
+                self.keepalive.frame_received()
+                self.pass_s(1)
+
+        self.keepalive.heartbeat_sent()
+        deliveries(INTERVAL_S)
+        self.keepalive.heartbeat_answered()
+        self.keepalive.heartbeat_sent()
+        deliveries(INTERVAL_S)
+        self.assertEqual(self.timed_out, [])
+        self.keepalive.heartbeat_sent()
+        deliveries(2)
+        self.assertNotEqual(self.timed_out, [])
+
     def test_asks_at_once_after_a_sleep_of_the_machine_and_ends_nothing_for_it(self) -> None:
         self.keepalive.request_sent()
+        self.keepalive.heartbeat_sent()
         self.ahead_s += 3600
         self.pass_s(1)
         self.assertEqual((len(self.heartbeats), self.timed_out), (1, []))

@@ -42,6 +42,8 @@ interface Asked {
   readonly at: number;
 }
 
+/** A register comes again after them. */
+const MOMENTARY: ReadonlySet<ErrorCode> = new Set(["unavailable", "rate_limited", "over_capacity", "internal_error"]);
 const KEY_REFUSALS: ReadonlySet<ErrorCode> = new Set(["unknown_key", "bad_signature", "key_not_allowed"]);
 
 /** One connection of the agent: hello, register, then heartbeats until its end. */
@@ -125,6 +127,7 @@ export class Connection {
   #receive(frame: Frame): void {
     this.#keepalive?.frameReceived();
     const isAnswer = this.#asked !== undefined && "envelopeId" in frame && frame.envelopeId === this.#asked.id;
+    if (isAnswer) this.#keepalive?.heartbeatAnswered();
     if (frame.frame === "hello") this.#greeted(frame);
     else if (frame.frame === "ack" && isAnswer) this.#presenceAccepted();
     else if (frame.frame === "error" && isAnswer) this.#presenceRefused(frame);
@@ -159,10 +162,11 @@ export class Connection {
   async #sendPresence(): Promise<void> {
     try {
       const type = this.#mustRegister ? "agent.register" : "agent.heartbeat";
-      const { id, text, registration } = await this.#options.presence.sign(type);
+      const { id, text, registration } = await this.#options.presence.sign(type, this.#hello?.connectionId);
       if (this.#ended) return;
       clearTimeout(this.#timer);
       this.#asked = { id, registration, at: performance.now() };
+      this.#keepalive?.heartbeatSent();
       this.send(text);
     } catch (error) {
       this.#end({ error: error as RelayError });
@@ -192,7 +196,7 @@ export class Connection {
       this.#clockCorrected = true;
       this.#measure(serverTime, askedAt);
       void this.#sendPresence();
-    } else if (code === "unavailable" || code === "rate_limited" || code === "over_capacity") {
+    } else if (MOMENTARY.has(code)) {
       // A refused heartbeat is not repeated: the next one is soon enough, and every connection met the same outage.
       if (this.#mustRegister) this.#timer = setTimeout(() => void this.#sendPresence(), jitteredMs(retryAfterMs));
     } else if (this.#options.presence.isDispensable(registration)) {

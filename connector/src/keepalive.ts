@@ -11,7 +11,7 @@ export interface KeepaliveOptions {
   readonly intervalMs: number;
   /** A heartbeat is due. */
   readonly sendHeartbeat: () => void;
-  /** The connection is dead: a request has had no answer for too long, and nothing else came in. */
+  /** The connection is dead: nothing comes in after a request, or a heartbeat has had no answer for an interval. */
   readonly timedOut: () => void;
 }
 
@@ -31,6 +31,8 @@ export class Keepalive {
    * time alone it would give up an answer that is there.
    */
   #ticksWaited: number | undefined;
+  /** The same since a heartbeat: what comes in meanwhile does not show that anything goes out. */
+  #heartbeatTicks: number | undefined;
 
   constructor(options: KeepaliveOptions) {
     this.#options = options;
@@ -52,6 +54,16 @@ export class Keepalive {
     this.#ticksWaited ??= 0;
   }
 
+  /** A register or heartbeat was sent. */
+  heartbeatSent(): void {
+    this.#heartbeatTicks ??= 0;
+  }
+
+  /** The last of them was answered. */
+  heartbeatAnswered(): void {
+    this.#heartbeatTicks = undefined;
+  }
+
   /** Any frame came in. */
   frameReceived(): void {
     this.#ticksWaited = undefined;
@@ -65,15 +77,25 @@ export class Keepalive {
   #tick(): void {
     const { intervalMs, timedOut } = this.#options;
     if (this.#ticksWaited !== undefined) this.#ticksWaited += 1;
+    if (this.#heartbeatTicks !== undefined) this.#heartbeatTicks += 1;
     const hasJumped = Math.abs(Date.now() - this.#tickedAt - this.#tickMs) > JUMP_MS;
     this.#tickedAt = Date.now();
     if (hasJumped) {
       this.#ticksWaited = undefined;
+      this.#heartbeatTicks = undefined;
       this.heartbeatNow();
-    } else if ((this.#ticksWaited ?? 0) * this.#tickMs > Math.min(ANSWER_WITHIN_MS, intervalMs)) {
+    } else if (this.#isDead()) {
       timedOut();
     } else if (performance.now() - this.#heartbeatAt >= intervalMs - this.#tickMs) {
       this.heartbeatNow();
     }
+  }
+
+  #isDead(): boolean {
+    const { intervalMs } = this.#options;
+    const lasts = (ticks = 0) => ticks * this.#tickMs;
+    return (
+      lasts(this.#ticksWaited) > Math.min(ANSWER_WITHIN_MS, intervalMs) || lasts(this.#heartbeatTicks) > intervalMs
+    );
   }
 }

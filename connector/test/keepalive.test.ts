@@ -43,6 +43,24 @@ test("A connection ends when a request has no answer in time, and nothing else c
   expect(timedOut).toHaveBeenCalled();
 });
 
+test("A connection ends when a heartbeat has no answer for an interval, whatever else comes in", () => {
+  const seconds = (count: number) => {
+    for (let n = 0; n < count; n += 1) {
+      jest.advanceTimersByTime(TICK_MS);
+      keepalive.frameReceived();
+    }
+  };
+  keepalive.heartbeatSent();
+  seconds(INTERVAL_MS / TICK_MS);
+  keepalive.heartbeatAnswered();
+  keepalive.heartbeatSent();
+  seconds(INTERVAL_MS / TICK_MS);
+  expect(timedOut).not.toHaveBeenCalled();
+  keepalive.heartbeatSent();
+  seconds(1);
+  expect(timedOut).toHaveBeenCalled();
+});
+
 test("A connection with a short interval ends when a request has no answer for that long", () => {
   keepalive.stop();
   keepalive = new Keepalive({ intervalMs: 400, sendHeartbeat, timedOut });
@@ -68,6 +86,7 @@ test("A process that stood still for an interval reads what came in before it gi
 
 test("After a sleep of the machine a heartbeat goes out at once, and nothing ends", () => {
   keepalive.requestSent();
+  keepalive.heartbeatSent();
   jest.setSystemTime(Date.now() + 3_600_000);
   jest.advanceTimersByTime(TICK_MS);
   expect(sendHeartbeat).toHaveBeenCalledTimes(1);

@@ -13,14 +13,14 @@ from .errors import RelayError, final_close
 from .frames import AckFrame, ErrorFrame, Frame, HelloFrame
 from .keepalive import Keepalive
 from .limits import ANSWER_WITHIN_S, HELLO_WITHIN_S, REGISTER_WITHIN_S
-from .presence import Presence, SignedPresence
+from .presence import Presence, PresenceType, SignedPresence
 from .refusal import refused_by
 from .signer import Signer
 from .types import Notice
 from .websocket import NO_CODE, Websocket
 
 _KEY_REFUSALS = ("unknown_key", "bad_signature", "key_not_allowed")
-_MOMENTARY = ("unavailable", "rate_limited", "over_capacity")
+_MOMENTARY = ("unavailable", "rate_limited", "over_capacity", "internal_error")
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,8 @@ class Connection:
             return
         if self._keepalive is not None:
             self._keepalive.frame_received()
+            if isinstance(frame, (AckFrame, ErrorFrame)) and self._is_answer(frame.envelope_id):
+                self._keepalive.heartbeat_answered()
         if isinstance(frame, HelloFrame):
             self._greeted(frame)
         elif isinstance(frame, AckFrame) and self._is_answer(frame.envelope_id):
@@ -141,6 +143,7 @@ class Connection:
             self._forward(frame)
 
     def _is_answer(self, envelope_id: str | None) -> bool:
+        """To the last register or heartbeat."""
         return self._asked is not None and self._asked.id == envelope_id
 
     def _forward(self, frame: Frame) -> None:
@@ -168,8 +171,10 @@ class Connection:
         self._signing.spawn(self._sign_presence())
 
     async def _sign_presence(self) -> None:
+        assert self._hello is not None
+        kind: PresenceType = "agent.register" if self._must_register else "agent.heartbeat"
         try:
-            signed = await self._options.presence.sign("agent.register" if self._must_register else "agent.heartbeat")
+            signed = await self._options.presence.sign(kind, self._hello.connection_id)
         except RelayError as error:
             self._end(error=error)
             return
@@ -177,6 +182,8 @@ class Connection:
             if self._timer is not None:
                 self._timer.cancel()
             self._asked, self._asked_at = signed, time.monotonic()
+            assert self._keepalive is not None
+            self._keepalive.heartbeat_sent()
             self.send(signed.text)
 
     def _presence_accepted(self) -> None:

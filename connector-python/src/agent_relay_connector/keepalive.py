@@ -12,7 +12,7 @@ _JUMP_S = 3.0
 
 
 class Keepalive:
-    """Asks for heartbeats, and tells when a request has had no answer for too long and nothing else came in.
+    """Asks for heartbeats. Tells when nothing comes in after a request, or a heartbeat has had no answer for an interval.
 
     After a sleep of the machine, or any other jump of its clock, it asks for one at once: the connection may be long
     gone, and what came in meanwhile is not read yet.
@@ -29,6 +29,8 @@ class Keepalive:
         # Ticks since a request that has no answer. A process that stood still ticks once, and then reads what came in: by
         # the time alone it would give up an answer that is there.
         self._ticks_waited: int | None = None
+        # The same since a heartbeat: what comes in meanwhile does not show that anything goes out.
+        self._heartbeat_ticks: int | None = None
 
     def start(self) -> None:
         self._heartbeat_at = time.monotonic()
@@ -42,6 +44,15 @@ class Keepalive:
         """Something was sent that the relay answers."""
         if self._ticks_waited is None:
             self._ticks_waited = 0
+
+    def heartbeat_sent(self) -> None:
+        """A register or heartbeat was sent."""
+        if self._heartbeat_ticks is None:
+            self._heartbeat_ticks = 0
+
+    def heartbeat_answered(self) -> None:
+        """The last of them was answered."""
+        self._heartbeat_ticks = None
 
     def frame_received(self) -> None:
         self._ticks_waited = None
@@ -58,11 +69,18 @@ class Keepalive:
         has_jumped = abs(time.time() - self._ticked_at - self._tick_s) > _JUMP_S
         if self._ticks_waited is not None:
             self._ticks_waited += 1
+        if self._heartbeat_ticks is not None:
+            self._heartbeat_ticks += 1
         self._wait()
         if has_jumped:
-            self._ticks_waited = None
+            self._ticks_waited = self._heartbeat_ticks = None
             self.heartbeat_now()
-        elif (self._ticks_waited or 0) * self._tick_s > min(ANSWER_WITHIN_S, self._interval_s):
+        elif self._is_dead():
             self._timed_out()
         elif time.monotonic() - self._heartbeat_at >= self._interval_s - self._tick_s:
             self.heartbeat_now()
+
+    def _is_dead(self) -> bool:
+        waited_s = (self._ticks_waited or 0) * self._tick_s
+        heartbeat_s = (self._heartbeat_ticks or 0) * self._tick_s
+        return waited_s > min(ANSWER_WITHIN_S, self._interval_s) or heartbeat_s > self._interval_s
