@@ -1,12 +1,17 @@
 """A server that is no relay, or one that lies, at the other end of the websocket."""
 
 import asyncio
+import base64
+import hashlib
+import socket
+import struct
+import threading
 import unittest
 from typing import Any
 
 import websockets
 
-from agent_relay_connector.frames import Frame
+from agent_relay_connector.frames import Frame, HelloFrame
 from agent_relay_connector.limits import MAX_INCOMING_BYTES
 from agent_relay_connector.network_errors import unreachable
 from agent_relay_connector.websocket import NO_CODE, Websocket
@@ -66,3 +71,69 @@ class AFrame(unittest.IsolatedAsyncioTestCase):
             end = End(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}")
             code, _ = await end.reached()
         self.assertEqual((len(end.frames), code), (1, NO_CODE))
+
+
+class AProcessThatStoodStill(unittest.IsolatedAsyncioTestCase):
+    """Meanwhile the relay sent, pinged, and ended the connection."""
+
+    async def test_reads_all_before_what_it_writes_can_lose_it(self) -> None:
+        self.assertEqual(await self.read_of(_CLOSE, size=30_000), (85, 1013))
+
+    async def test_reads_all_of_a_connection_that_was_reset(self) -> None:
+        self.assertEqual(await self.read_of(b"", size=500, is_reset=True), (85, NO_CODE))
+
+    async def read_of(self, farewell: bytes, size: int, is_reset: bool = False) -> tuple[int, int]:
+        """How many of 85 deliveries were read, and the code of the end."""
+        has_ended = threading.Event()
+
+        def relay() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                request = b""
+                while not request.endswith(b"\r\n\r\n"):
+                    request += connection.recv(65_536)
+                connection.sendall(_upgrade(request) + _frame(1, HELLO.encode()))
+                deliver = _frame(1, b'{"frame":"deliver","envelope":{}}'.ljust(size))
+                ping = _frame(9, b"")
+                connection.sendall((deliver * 5 + ping) * 9 + deliver * 40 + farewell)
+                if is_reset:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            has_ended.set()
+
+        def received(frame: Frame) -> None:
+            if isinstance(frame, HelloFrame):
+                has_ended.wait(20)
+                for _ in range(3):
+                    websocket.send("{}")
+            else:
+                frames.append(frame)
+
+        frames: list[Frame] = []
+        closed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            thread = threading.Thread(target=relay)
+            thread.start()
+            url = f"ws://127.0.0.1:{listener.getsockname()[1]}"
+            websocket = Websocket(url, received, lambda code, _: closed.set_result(code))
+            websocket.open()
+            code = await asyncio.wait_for(closed, 20)
+            await websocket.close()
+            thread.join()
+        return len(frames), code
+
+
+# A close of the relay with 1013.
+_CLOSE = b"\x88\x02\x03\xf5"
+
+
+def _upgrade(request: bytes) -> bytes:
+    """Source: RFC 6455, 4.2.2."""
+    key = next(line for line in request.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key: "))[19:]
+    accept = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+    upgrade = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    return upgrade + b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n"
+
+
+def _frame(opcode: int, data: bytes) -> bytes:
+    length = bytes([len(data)]) if len(data) < 126 else b"\x7e" + struct.pack("!H", len(data))
+    return bytes([0x80 | opcode]) + length + data

@@ -5,22 +5,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import websockets
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from .background import Background
 from .frames import Frame, read_frame
 from .limits import CLOSE_WITHIN_S, HELLO_WITHIN_S, MAX_INCOMING_BYTES
 from .network_errors import Redirected
+from .reads_first import READS_FIRST
+from .reads_first import Connect as LibraryConnect
+from .within import within
 
-# Exported in a way that type checkers do not see.
-_WebsocketsConnect: Any = getattr(websockets, "connect")
 NO_CODE = 1006
 # What an attempt to connect fails with: network, TLS, an address that is none, an answer that is no upgrade.
 _FAILURES = (OSError, EOFError, ValueError, asyncio.TimeoutError, WebSocketException)
 
 
-class _Connect(_WebsocketsConnect):  # type: ignore[misc]
+class _Connect(LibraryConnect):  # type: ignore[misc]
     """Follows no redirect: what the agent signs is for the host that it dialled, and no relay chooses another one for it."""
 
     def process_redirect(self, exc: Exception) -> Exception:
@@ -61,7 +61,7 @@ class Websocket:
         self._is_closing = True
         if self._socket is not None:
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._socket.close(), CLOSE_WITHIN_S * 2)
+                await within(self._socket.close(), CLOSE_WITHIN_S * 2)
         await self._background.stop()
 
     async def _run(self) -> None:
@@ -72,6 +72,7 @@ class Websocket:
                 close_timeout=CLOSE_WITHIN_S,
                 ping_interval=None,
                 max_size=MAX_INCOMING_BYTES,
+                **READS_FIRST,
             )
             if self._is_closing:
                 await self._socket.close()

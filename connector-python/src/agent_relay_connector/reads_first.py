@@ -1,0 +1,89 @@
+"""A websocket of the library that reads what came in before it writes, and to its end.
+
+The relay tells senders `delivered` once it has written to the socket. If the connection has ended since, a write that fails
+would close the socket with all that is not read yet.
+"""
+
+import asyncio
+from typing import Any
+
+import websockets
+
+# Exported in a way that type checkers do not see.
+Connect: Any = getattr(websockets, "connect")
+# Before websockets 14.
+_IS_LEGACY = hasattr(Connect, "handle_redirect")
+_Connection: Any = getattr(websockets, "WebSocketClientProtocol" if _IS_LEGACY else "ClientConnection")
+# Rounds of the event loop, of at most 256 KiB each, in which a write waits for what comes in. It is more than the relay and
+# the system keep for a connection, and a peer that never ends holds up no heartbeat. Source: docs/protocol.md#slow-readers.
+_MAX_ROUNDS = 64
+
+
+class _ReadsFirst:
+    """Passes a transport on, but for when it writes: after two rounds without anything to read.
+
+    In the first one, what was ready to be read before may not have been looked at.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._unwritten: list[bytes] = []
+        self._rounds = 0
+        self._quiet_rounds = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def has_read(self) -> None:
+        self._quiet_rounds = 0
+
+    def write(self, data: bytes) -> None:
+        if not self._unwritten:
+            self._rounds = self._quiet_rounds = 0
+            asyncio.get_running_loop().call_soon(self._next_round)
+        self._unwritten.append(data)
+
+    def write_eof(self) -> None:
+        self._write_all()
+        self._transport.write_eof()
+
+    def close(self) -> None:
+        self._write_all()
+        self._transport.close()
+
+    def _next_round(self) -> None:
+        self._rounds += 1
+        self._quiet_rounds += 1
+        if self._quiet_rounds == 2 or self._rounds == _MAX_ROUNDS:
+            self._write_all()
+        else:
+            asyncio.get_running_loop().call_soon(self._next_round)
+
+    def _write_all(self) -> None:
+        unwritten, self._unwritten = self._unwritten, []
+        if unwritten and not self._transport.is_closing():
+            self._transport.write(b"".join(unwritten))
+
+
+class _Newest(_Connection):  # type: ignore[misc]
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(_ReadsFirst(transport))
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.has_read()
+        super().data_received(data)
+
+
+class _Legacy(_Newest):
+    """After a reset, the library would discard what it has read and not handed over yet."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(None)
+
+
+# Nothing pauses the reading. A round reads 256 KiB at most, and all of it is handed over before the next one.
+READS_FIRST: dict[str, Any] = (
+    {"create_protocol": _Legacy, "max_queue": None, "read_limit": 1 << 20}
+    if _IS_LEGACY
+    else {"create_connection": _Newest, "max_queue": None}
+)
