@@ -2,6 +2,7 @@
 
 import asyncio
 import unittest
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agent_relay_connector import Connector, RelayError, Trust
@@ -80,3 +81,26 @@ class APayload(unittest.TestCase):
                 asyncio.run(send(seal))
             self.assertEqual(refused.exception.code, "invalid_envelope")
             self.assertIn('{"message"', refused.exception.message)
+
+
+class AnotherEventLoop(unittest.TestCase):
+    def test_is_refused_at_once(self) -> None:
+        connector = Connector(NOWHERE, agent="agent://a", key=KEY)
+        connector.on("error", lambda _: None)
+
+        async def begin() -> None:
+            with self.assertRaises(RelayError):
+                await connector.start(timeout=0)
+
+        async def go_on() -> None:
+            calls: list[Callable[[], Awaitable[object]]] = [
+                connector.start,
+                connector.close,
+                lambda: connector.send("agent://b", {}),
+            ]
+            for call in calls:
+                with self.assertRaisesRegex(RuntimeError, "event loop"):
+                    await call()
+
+        asyncio.run(begin())
+        asyncio.run(go_on())

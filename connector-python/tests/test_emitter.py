@@ -1,5 +1,6 @@
-"""What nobody listens to."""
+"""Listeners that fail, and what nobody listens to."""
 
+import asyncio
 import logging
 import unittest
 
@@ -18,6 +19,20 @@ class AnEmitter(unittest.TestCase):
         with self.assertLogs("agent_relay_connector") as logs:
             emitter.emit("delivery", None)
         self.assertIn("LookupError: mine", logs.output[0])
+
+    def test_calls_every_listener_though_one_raises_whatever_it_is(self) -> None:
+        for raised in (LookupError(), asyncio.CancelledError()):
+            emitter = Emitter()
+            heard: list[object] = []
+
+            def listener(_: object, raised: BaseException = raised) -> None:
+                raise raised
+
+            emitter.on("delivery", listener)
+            emitter.on("delivery", heard.append)
+            emitter.on("error", lambda error: heard.append(error.__cause__))
+            emitter.emit("delivery", 1)
+            self.assertEqual(heard, [raised, 1])
 
     def test_logs_a_cause_once_until_the_agent_was_registered_and_no_more_than_a_hundred(self) -> None:
         emitter = Emitter()

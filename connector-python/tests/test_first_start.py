@@ -94,9 +94,15 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         await first.before_register(lambda: "")
         self.assertEqual(looks.asked, 0)
 
-    async def test_registers_who_is_gone_soon_or_is_asked_about_where_nobody_tells_and_asks_no_more(self) -> None:
-        nowhere = RelayError("refused", retry="fix")
-        turns: list[list[str | RelayError]] = [["online", "offline"], ["offline"], [nowhere]]
+    async def test_takes_nothing_over_where_nobody_will_ever_tell_and_says_why(self) -> None:
+        for bar in (RelayError("not_a_relay"), RelayError("refused", retry="fix")):
+            first, looks = self.first(bar)
+            with self.assertRaises(RelayError) as raised:
+                await first.before_register(lambda: "")
+            self.assertEqual((raised.exception, looks.asked), (bar, 1))
+
+    async def test_registers_who_is_gone_soon_and_asks_no_more(self) -> None:
+        turns: list[list[str | RelayError]] = [["online", "offline"], ["offline"]]
         for answers in turns:
             first, looks = self.first(*answers)
             await first.before_register(lambda: "")

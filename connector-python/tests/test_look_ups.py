@@ -4,10 +4,11 @@ import asyncio
 import time
 import unittest
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from unittest.mock import patch
 
-from agent_relay_connector import Presence, RelayError, Trust
+from agent_relay_connector import Presence, RelayError, Trust, presence_watch
 from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.canonical import signed_part
@@ -202,11 +203,20 @@ class ForPresence(Looking):
         self.says(False)
 
     async def test_that_something_else_than_a_relay_answers_may_pass_by_itself_where_it_says_so(self) -> None:
-        for status, retry in ((200, "fix"), (404, "fix"), (429, "later"), (502, "later"), (503, "later")):
-            self.relay.answer = Answer(status, {})
+        answers = [
+            *((Answer(status, {}), "unreachable") for status in (408, 425, 429, 500, 502, 503)),
+            *((Answer(status, {}), "not_a_relay") for status in (200, 302, 403, 404, 407)),
+            (Answer(404, {"code": "not_found", "retry": "fix"}), "not_a_relay"),
+            (Answer(403, {"code": "unavailable"}), "not_a_relay"),
+            (Answer(400, {"code": "invalid_envelope", "retry": "fix"}), "invalid_envelope"),
+        ]
+        for answer, code in answers:
+            self.relay.answer = answer
             with self.assertRaises(RelayError) as raised:
                 await CheckOnline("", self.relay).presence_of("agent://a")
-            self.assertEqual((raised.exception.code, raised.exception.retry), ("unreachable", retry), status)
+            error = raised.exception
+            self.assertEqual((error.code, error.retry), (code, "later" if code == "unreachable" else "fix"), answer)
+            self.assertIn("" if code == "invalid_envelope" else f"{answer.status}", error.message)
 
     def says(self, is_online: bool) -> None:
         status = "online" if is_online else "offline"
@@ -258,3 +268,23 @@ class ForPresence(Looking):
         await asyncio.sleep(0.01)
         self.watch.end(RelayError("closed"))
         self.assertEqual([await again, await self.refusal("agent://a", 60)], ["closed", "closed"])
+
+    async def test_asks_for_nobody_though_its_cancellation_was_lost(self) -> None:
+        asked: list[str] = []
+
+        async def answer(_: CheckOnline, agent: str) -> Presence:
+            asked.append(agent)
+            if len(asked) > 1:
+                raise RelayError("invalid_envelope")
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return Presence(agent, "offline", False, {})
+
+        with patch.object(CheckOnline, "presence_of", answer), patch.object(presence_watch, "growing_s", return_value=0):
+            waiting = asyncio.create_task(self.watch.until_online("agent://a", 60))
+            while not asked:
+                await asyncio.sleep(0)
+            waiting.cancel()
+            while self.background._tasks and len(asked) == 1:
+                await asyncio.sleep(0)
+        self.assertEqual(asked, ["agent://a"])

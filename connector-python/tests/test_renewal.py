@@ -135,16 +135,18 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.failed, ["timeout"])
         self.assertIs(await self.renews(own, lasting(7200)), True)
 
-    async def test_fails_with_what_its_callback_raised_a_timeout_of_its_own_too(self) -> None:
-        async def fails() -> str:
-            raise asyncio.TimeoutError
+    async def test_fails_with_what_its_callback_raised_whatever_it_is(self) -> None:
+        for cause in (asyncio.TimeoutError(), asyncio.CancelledError()):
 
-        own = await self.started(lasting(3600))
-        self.answer = fails
-        with self.assertRaises(RelayError) as raised:
-            await own.start()
-        self.assertEqual(raised.exception.code, "invalid_credential")
-        self.assertIsInstance(raised.exception.__cause__, asyncio.TimeoutError)
+            async def fails(cause: BaseException = cause) -> str:
+                raise cause
+
+            own = await self.started(lasting(3600))
+            self.answer = fails
+            with self.assertRaises(RelayError) as raised:
+                await own.start()
+            self.assertEqual(raised.exception.code, "invalid_credential")
+            self.assertIs(raised.exception.__cause__, cause)
 
 
     async def renews_nothing(self, own: OwnCredential) -> None:

@@ -18,7 +18,7 @@ from agent_relay_connector.self_test import SelfTest
 from .times import later
 
 REGISTER = '{"type":"agent.register","sig":"…"}'
-OF_KEY = ("bad_signature", "unknown_key", "key_not_allowed", "invalid_credential")
+OF_KEY = ("bad_signature", "unknown_key", "key_not_allowed", "invalid_credential", "wrong_relay")
 
 
 def answer(status: int, body: str) -> bytes:

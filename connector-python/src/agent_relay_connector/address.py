@@ -16,8 +16,10 @@ class RelayAddress:
     host: str
 
 
-def relay_address(url: str) -> RelayAddress:
-    """From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none). Raises ValueError."""
+def relay_address(url: str, http_url: str | None = None) -> RelayAddress:
+    """From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none), which lies directly under
+    the base. http_url: the base, where it is elsewhere. Raises ValueError.
+    """
     parts = urlsplit(url)
     scheme = _WEBSOCKET_SCHEMES.get(parts.scheme)
     if scheme is None or not parts.hostname:
@@ -25,7 +27,8 @@ def relay_address(url: str) -> RelayAddress:
     host = _host(parts.hostname, None if parts.port == _DEFAULT_PORTS[scheme] else parts.port)
     is_base = parts.scheme.startswith("http")
     path = parts.path.rstrip("/")
-    base = f"{scheme.replace('ws', 'http')}://{host}{path if is_base else ''}"
+    parent = path if is_base else path.rpartition("/")[0]
+    base = relay_address(http_url).base if http_url else f"{scheme.replace('ws', 'http')}://{host}{parent}"
     return RelayAddress(
         websocket=f"{scheme}://{host}{path + '/ws' if is_base else path or '/ws'}",
         base=base,

@@ -1,9 +1,11 @@
 """Asks the relay whether an agent can be reached now. Source: docs/protocol.md#presence."""
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
-from .error_catalogue import Retry
+from .error_catalogue import known_retry
 from .errors import RelayError
 from .http import Answer, HttpClient
 from .limits import PRESENCE_TIMEOUT_S
@@ -23,7 +25,7 @@ class CheckOnline:
         self._http = http
 
     async def presence_of(self, agent: str, timeout_s: float = PRESENCE_TIMEOUT_S) -> Presence:
-        """Raises RelayError: `unreachable`, or the relay's refusal."""
+        """Raises RelayError: `unreachable`, `not_a_relay`, or the relay's refusal."""
         url = f"{self._base}/api/onboarding/check-online?agent_id={quote(agent, safe='')}"
         try:
             answer = await self._http.get(url, timeout_s)
@@ -41,8 +43,14 @@ class CheckOnline:
 
     def _refusal(self, answer: Answer) -> RelayError:
         members = answer.members
-        if text_of(members.get("code")) is not None:
+        if _is_refusal(members):
             return problem_in(members)
+        message = f"The server at {self._base} is not an Agent Relay: it answered with {answer.status}."
         # A proxy in front of a relay that is away speaks for itself.
-        retry: Retry = "later" if may_pass(answer.status) else "fix"
-        return RelayError("unreachable", f"The server at {self._base} is not an Agent Relay.", _CHECK, retry=retry)
+        return RelayError("unreachable", message, _CHECK) if may_pass(answer.status) else RelayError("not_a_relay", message)
+
+
+def _is_refusal(members: Mapping[str, Any]) -> bool:
+    """What a relay answers, where it has check-online at all: each of its refusals says when to try again."""
+    code = text_of(members.get("code"))
+    return code is not None and code != "not_found" and known_retry(members.get("retry")) is not None

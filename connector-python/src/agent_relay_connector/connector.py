@@ -13,6 +13,7 @@ from .limits import MAX_DELIVERY_AGE_S, MAX_INBOX, MAX_PENDING, PRESENCE_TIMEOUT
 from .message_options import MessageOptions
 from .options import ConnectorOptions, check_options, identity_of, trust_of
 from .own_envelopes import present
+from .parts import Parts
 from .receipts.contract import Receipt
 from .types import Accepted, AcceptedSession, ConnectorState, Delivery, JsonObject, Notice, Presence, Warning
 
@@ -21,11 +22,14 @@ class Connector:
     """Registers an agent, keeps it present, renews its credential, and reconnects whenever the connection is lost.
 
     Only `close`, a refused or revoked key, a credential that ended without another, another connection that registers
-    the same agent, or a close for what it sent (1003, 1007, 1008, 1009) end it for good. Use it with `async with`.
+    the same agent, or a close for what it sent (1003, 1007, 1008, 1009) end it for good. Use it with `async with`. It
+    belongs to the event loop that it is first used in: each `asyncio.run()` needs its own.
 
     url: base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). key_file:
-    path of a key file, which names the agent; or else agent (`agent://name`) and key. take_over: register although the
-    agent is online elsewhere, which ends that connection. start_timeout: seconds that a start may take, that of `async with` too;
+    path of a key file, which names the agent; or else agent (`agent://name`) and key. http_url: base
+    address of the relay's HTTP side, where it is another one than that of url. take_over: register although the agent is
+    online elsewhere, or nobody tells whether it is, which ends that connection; else `superseded_elsewhere`, or
+    `not_a_relay` where no relay answers over HTTP. start_timeout: seconds that a start may take, that of `async with` too;
     None waits for the relay however long it is away. credential: what an issuer signed for the key: a token, or a
     coroutine function that gives the present one, as CredentialWithKeys where its keys are others. Without one, the
     relay's keys file lists the key. sealing_keys: X25519 keys that others seal payloads to, private halves in
@@ -52,6 +56,7 @@ class Connector:
         key_file: str | None = None,
         agent: str | None = None,
         key: AgentKey | None = None,
+        http_url: str | None = None,
         take_over: bool = False,
         start_timeout: float | None = None,
         credential: CredentialSource | None = None,
@@ -67,6 +72,7 @@ class Connector:
         identity = identity_of(key_file, agent, key, credential, sealing_keys)
         options = ConnectorOptions(
             url=url,
+            http_url=http_url,
             agent=identity.agent,
             key=identity.key,
             take_over=take_over,
@@ -101,7 +107,7 @@ class Connector:
 
         timeout: seconds, in place of `start_timeout`; without either it takes as long as it takes.
 
-        Raises the RelayError that ended the connector: `superseded_elsewhere`, the refusal of the register,
+        Raises the RelayError that ended the connector: `superseded_elsewhere`, `not_a_relay`, the refusal of the register,
         `unreachable` for what no further attempt can heal (its __cause__ and hint tell), `invalid_credential`,
         `timeout`, `closed`. Each attempt that fails is an `error` event before that. Cancelled, it closes the
         connector.
@@ -127,7 +133,7 @@ class Connector:
         Those before the first read are kept, unless there is a listener of `delivery`. Ends with the connector:
         normally after `close`, else by raising the RelayError that ended it.
         """
-        return self._parts.inbox.read()
+        return self._in_loop.inbox.read()
 
     async def send(
         self,
@@ -153,9 +159,11 @@ class Connector:
 
         Raises RelayError: `queue_full`, `timeout`, `outcome_unknown`, `frame_too_large`, `invalid_envelope`,
         `recipient_unknown`, `recipient_unverified` or `recipient_unsealable` of what is sealed, a refusal of the relay, or what ended the connector.
+        `unavailable` and `rate_limited` come at once where the wait that the relay asks for is longer than the call has
+        time; `retry_after` says how long it still is.
         """
         options = MessageOptions(type, task_id, seal, timeout, wait_online)
-        return await self._parts.conversations.send(to, payload, options)
+        return await self._in_loop.conversations.send(to, payload, options)
 
     async def ask(
         self,
@@ -175,7 +183,7 @@ class Connector:
         received it; `timeout` with outcome `unknown` when somebody did, and no reply came.
         """
         options = MessageOptions(type, None, seal, timeout, wait_online)
-        return await self._parts.conversations.ask(to, payload, options)
+        return await self._in_loop.conversations.ask(to, payload, options)
 
     async def request_session(
         self,
@@ -201,17 +209,17 @@ class Connector:
             expected_frequency=expected_frequency,
         )
         content = {"type": "session.request", "to": to, "payload": payload}
-        return _accepted_session(await self._parts.envelopes.session(content, timeout))
+        return _accepted_session(await self._in_loop.envelopes.session(content, timeout))
 
     async def approve(self, session_id: str, to: str, *, timeout: float = SEND_TIMEOUT_S) -> AcceptedSession:
         """Approves a session. to: who requested it. Raises RelayError as `send` does."""
-        return _accepted_session(await self._parts.envelopes.decision("approve", session_id, to, None, timeout))
+        return _accepted_session(await self._in_loop.envelopes.decision("approve", session_id, to, None, timeout))
 
     async def reject(
         self, session_id: str, to: str, reason: str | None = None, *, timeout: float = SEND_TIMEOUT_S
     ) -> AcceptedSession:
         """Rejects a session. to: who requested it. reason: at most 500 characters. Raises RelayError as `send` does."""
-        return _accepted_session(await self._parts.envelopes.decision("reject", session_id, to, reason, timeout))
+        return _accepted_session(await self._in_loop.envelopes.decision("reject", session_id, to, reason, timeout))
 
     def receipt(self, session_id: str) -> Receipt:
         """What shows anybody that a session was requested and decided: `verify_receipt` checks it without a relay.
@@ -227,7 +235,7 @@ class Connector:
         Raises RelayError: `unreachable`, also when no answer came within so many seconds; `rate_limited`, a refusal of
         the relay.
         """
-        return await self._parts.check_online.presence_of(agent, timeout)
+        return await self._in_loop.check_online.presence_of(agent, timeout)
 
     async def wait_online(self, agent: str, *, timeout: float = SEND_TIMEOUT_S) -> Presence:
         """Returns when an agent can be reached.
@@ -235,7 +243,7 @@ class Connector:
         Raises RelayError: `target_not_online` after so many seconds, `timeout` when the relay did not answer in them,
         at once a refusal that lasts.
         """
-        return await self._parts.presence_watch.until_online(agent, timeout)
+        return await self._in_loop.presence_watch.until_online(agent, timeout)
 
     @overload
     def on(self, event: Literal["delivery"], listener: Callable[[Delivery], object]) -> Callable[[], None]: ...
@@ -258,6 +266,12 @@ class Connector:
         listens to are logged by the logger `agent_relay_connector`.
         """
         return self._parts.emitter.on(event, listener)
+
+    @property
+    def _in_loop(self) -> Parts:
+        """Raises RuntimeError in another event loop."""
+        self._life.check_loop()
+        return self._parts
 
 
 def _accepted_session(ack: AckFrame) -> AcceptedSession:

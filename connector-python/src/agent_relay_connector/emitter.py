@@ -1,5 +1,6 @@
 """Listeners of the application."""
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from typing import Any, Literal
@@ -57,7 +58,8 @@ class Emitter:
     def _call(self, event: EventName, listener: Listener, value: Any) -> None:
         try:
             result = listener(value)
-        except Exception as cause:
+        except (Exception, asyncio.CancelledError) as cause:
+            # The latter of its own: nothing of the connector's is cancelled here.
             self._failed(event, cause)
             return
         if inspect.isawaitable(result):
@@ -69,7 +71,7 @@ class Emitter:
         except Exception as cause:
             self._failed(event, cause)
 
-    def _failed(self, event: EventName, cause: Exception) -> None:
+    def _failed(self, event: EventName, cause: BaseException) -> None:
         if event == "error":
             log.error("a listener of errors failed", exc_info=cause)
             return

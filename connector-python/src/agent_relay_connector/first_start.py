@@ -37,8 +37,8 @@ class FirstStart:
         self._failed = failed
         self._ended = ended
         self._is_over = False
-        # How the agent is online elsewhere: found out once, whatever becomes of the connection that waits for it.
-        self._looking: asyncio.Task[Presence | None] | None = None
+        # Why nothing may be taken over: found out once, whatever becomes of the connection that waits for it.
+        self._looking: asyncio.Task[RelayError | None] | None = None
         self._unknown_since: float | None = None
         # What may pass by itself, of the last register.
         self._passing: RelayError | None = None
@@ -53,17 +53,20 @@ class FirstStart:
         """Before the first register, which would end the connection of whoever has the agent.
 
         Later ones are this connector's own reconnects: what is online then may be its own connection. Raises
-        `superseded_elsewhere`, or why the relay would not take its key: whoever has not the agent's could take nothing
-        over. register: makes the text of the register.
+        `superseded_elsewhere`, `not_a_relay`, or why the relay would not take its key: whoever has not the agent's could
+        take nothing over. register: makes the text of the register.
         """
         if self._takes_over:
             return
         if self._looking is None:
-            self._looking = self._background.spawn(self._stays_online())
-        elsewhere = await asyncio.shield(self._looking)
-        if elsewhere is not None:
-            refused = await self._self_test.key_refusal(register())
-            raise refused or RelayError("superseded_elsewhere", _elsewhere_since(elsewhere))
+            self._looking = self._background.spawn(self._find_bar())
+        bar = await asyncio.shield(self._looking)
+        if bar is None:
+            return
+        if bar.code != "superseded_elsewhere":
+            raise bar
+        refused = await self._self_test.key_refusal(register())
+        raise refused or bar
 
     def may_pass(self, error: RelayError) -> bool:
         """Whether a refusal may pass by itself: the relay reads its keys file again within seconds of a change.
@@ -118,14 +121,12 @@ class FirstStart:
         self._failure = error
         self._failed(error)
 
-    async def _stays_online(self) -> Presence | None:
-        """How the agent is online over another connection; None where it is not.
+    async def _find_bar(self) -> RelayError | None:
+        """Asks again before it says that another connection has the agent: the relay may not have seen yet that the
+        socket of a killed process is gone.
 
-        Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone.
-
-        What cannot be told for the moment says nothing of another connection, and is asked again until the start ends,
-        however long the relay asks to wait. An address that refuses such questions for good, as that of one pod does, is
-        asked once, which is not held against the start.
+        What cannot be told for the moment is asked again until the start ends, however long the relay asks to wait. What
+        nobody will ever tell is a bar: at an address that has the websocket alone, or where something else answers.
         """
         times_online = 0
         while True:
@@ -133,7 +134,7 @@ class FirstStart:
                 presence = await self._check_online.presence_of(self._agent)
             except RelayError as error:
                 if error.retry != "later":
-                    return None
+                    return error
                 self._tell(error)
                 await asyncio.sleep(jittered_s(error.retry_after or RETRY_AFTER_S))
                 continue
@@ -141,7 +142,7 @@ class FirstStart:
                 return None
             times_online += 1
             if times_online == OWN_LOOKS:
-                return presence
+                return _elsewhere(presence)
             await asyncio.sleep(OWN_LOOK_AGAIN_S)
 
 
@@ -151,8 +152,10 @@ def _is_of_what_is_not_known(refusal: RelayError) -> bool:
     return refusal.code == "unknown_key" or is_of_issuer
 
 
-def _elsewhere_since(presence: Presence) -> str | None:
+def _elsewhere(presence: Presence) -> RelayError:
+    """Another connection has the agent."""
     since = presence.details.get("online_since_iso")
     if epoch_ms_of(since) is None:
-        return None
-    return f"The agent has been online over another connection since {since}, and this start would end that."
+        return RelayError("superseded_elsewhere")
+    message = f"The agent has been online over another connection since {since}, and this start would end that."
+    return RelayError("superseded_elsewhere", message)

@@ -14,6 +14,7 @@ from .http_opener import ShownRequest, http_opener
 from .limits import LOOK_UPS_AT_ONCE, MAX_LOOK_UP_BYTES
 from .said_text import said_text
 from .strict_json import members_of, parse_json
+from .within import within
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class HttpClient:
             look_up.end()
 
     async def _asked(self, look_up: "_LookUp", timeout_s: float) -> Answer:
-        return await asyncio.wait_for(self._answer_to(look_up), timeout_s)
+        return await within(self._answer_to(look_up), timeout_s)
 
     async def _answer_to(self, look_up: "_LookUp") -> Answer:
         await self._turns.acquire()

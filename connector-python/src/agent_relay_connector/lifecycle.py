@@ -35,16 +35,28 @@ class Lifecycle:
         self._warnings = Warnings(self.parts.emitter)
         self._agent = options.agent
         self._start_timeout_s = options.start_timeout_s
+        # The first one that it was used in.
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._started: asyncio.Future[None] | None = None
         self._ended_by: RelayError | None = None
         self._shutting_down: asyncio.Task[None] | None = None
         self.state = ConnectorState("idle")
+
+    def check_loop(self) -> None:
+        """Sockets, tasks and locks are of one event loop: in another one what waits for them would wait without end."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        if self._loop is not asyncio.get_running_loop():
+            raise RuntimeError(
+                "This connector belongs to the event loop that it was first used in. Make one for each asyncio.run()."
+            )
 
     async def start(self, timeout_s: float | None = None) -> None:
         """Returns once the agent is registered. Raises the RelayError that ended the connector.
 
         timeout_s: in place of that of the options.
         """
+        self.check_loop()
         timeout_s = self._start_timeout_s if timeout_s is None else timeout_s
         if self._ended_by is not None:
             raise self._ended_by
@@ -63,6 +75,7 @@ class Lifecycle:
                 timer.cancel()
 
     async def close(self) -> None:
+        self.check_loop()
         self._stop(None)
         assert self._shutting_down is not None
         await asyncio.shield(self._shutting_down)

@@ -19,6 +19,7 @@ class ConnectorOptions:
     """See Connector."""
 
     url: str
+    http_url: str | None
     agent: str
     key: AgentKey
     take_over: bool

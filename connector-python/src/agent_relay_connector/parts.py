@@ -39,7 +39,7 @@ class Parts:
         """not_registered: the relay says that the agent is not. renewed: there is another credential to register with.
         ended: the connector cannot go on. Does no I/O. Raises `invalid_key`, `invalid_issuer`."""
         self._options = options
-        self.address = relay_address(options.url)
+        self.address = relay_address(options.url, options.http_url)
         self.clock = Clock()
         self.emitter = Emitter()
         self.sessions = SessionRecords(options.agent)

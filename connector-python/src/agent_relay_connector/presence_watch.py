@@ -85,7 +85,7 @@ class PresenceWatch:
 
     async def _look_again(self, agent: str, watch: _Watch) -> None:
         attempt = 0
-        while not watch.decided.done():
+        while watch.waiting > 0 and not watch.decided.done():
             wait_s = growing_s(attempt, PRESENCE_CAP_S)
             try:
                 async with self._at_once:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from ..errors import RelayError
 from ..given import CredentialSource, CredentialWithKeys
 from ..limits import RENEWAL_ANSWER_WITHIN_S
+from ..within import within
 
 
 async def answer_of(source: CredentialSource) -> CredentialWithKeys:
@@ -16,14 +17,10 @@ async def answer_of(source: CredentialSource) -> CredentialWithKeys:
     """
     if isinstance(source, str):
         return CredentialWithKeys(source)
-    asked = asyncio.create_task(_called(source))
     try:
-        await asyncio.wait((asked,), timeout=RENEWAL_ANSWER_WITHIN_S)
-        if not asked.done():
-            raise _too_late()
-        return asked.result()
-    finally:
-        asked.cancel()
+        return await within(_called(source), timeout_s=RENEWAL_ANSWER_WITHIN_S)
+    except asyncio.TimeoutError:
+        raise _too_late() from None
 
 
 async def _called(callback: Callable[[], Awaitable[str | CredentialWithKeys]]) -> CredentialWithKeys:
@@ -31,7 +28,7 @@ async def _called(callback: Callable[[], Awaitable[str | CredentialWithKeys]]) -
         given = await callback()
     except RelayError:
         raise
-    except Exception as cause:
+    except (Exception, asyncio.CancelledError) as cause:
         message = "The callback that gives the credential failed; see __cause__."
         raise RelayError("invalid_credential", message) from cause
     return given if isinstance(given, CredentialWithKeys) else CredentialWithKeys(given)

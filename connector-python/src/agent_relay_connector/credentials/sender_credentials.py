@@ -16,6 +16,7 @@ from ..limits import (
     STRANGERS_AT_ONCE,
     STRANGERS_PER_MINUTE,
 )
+from ..within import within
 from .allowance import Allowance
 from .credential_cache import CredentialCache, Entry, Query
 from .read_credential import Credential, read_credential
@@ -87,7 +88,7 @@ class SenderCredentials:
         """The wait for its turn counts, too."""
         look_up = self._look_up_of_stranger(*query) if is_stranger else self._look_up(*query)
         try:
-            entry.credential = await asyncio.wait_for(look_up, LOOK_UP_TIMEOUT_S)
+            entry.credential = await within(look_up, LOOK_UP_TIMEOUT_S)
             entry.has_failed = False
         except (OSError, ValueError, asyncio.TimeoutError):
             entry.has_failed = True
