@@ -16,16 +16,18 @@ const WEBSOCKET_PROTOCOLS: Readonly<Record<string, string>> = {
 };
 
 /**
- * From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none).
+ * From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none), which lies directly under the base.
+ * @param http the base, where it is elsewhere.
  * @throws TypeError for any other.
  */
-export function relayAddress(given: string | URL): RelayAddress {
+export function relayAddress(given: string | URL, http?: string | URL): RelayAddress {
   const url = URL.canParse(String(given)) ? new URL(given) : undefined;
   const protocol = WEBSOCKET_PROTOCOLS[url?.protocol ?? ""];
   if (url === undefined || protocol === undefined) throw new TypeError("url must be http(s):// or ws(s)://");
   const isBase = url.protocol.startsWith("http");
   const path = url.pathname.replace(/\/+$/, "");
-  const base = `${protocol.replace("ws", "http")}//${url.host}${isBase ? path : ""}`;
+  const parent = isBase ? path : path.replace(/\/[^/]*$/, "");
+  const base = http ? relayAddress(http).base : `${protocol.replace("ws", "http")}//${url.host}${parent}`;
   return {
     base,
     host: url.host,

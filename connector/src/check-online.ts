@@ -1,4 +1,4 @@
-import { RelayError } from "./errors.ts";
+import { knownRetry, RelayError } from "./errors.ts";
 import { membersOf } from "./frames.ts";
 import { answerTo, type HttpAnswer } from "./http-answer.ts";
 import { ONLINE_LOOK } from "./limits.ts";
@@ -26,7 +26,7 @@ export function presenceIn(agent: string, answer: JsonObject): Presence | undefi
 
 /**
  * @param base address of the relay (http, https), without a slash at its end.
- * Rejects with `unreachable`, `aborted`, or the relay's refusal.
+ * Rejects with `unreachable`, `not_a_relay`, `aborted`, or the relay's refusal.
  */
 export async function presenceOf(
   base: string,
@@ -38,19 +38,27 @@ export async function presenceOf(
   const members = membersOf(parsed(text));
   const presence = presenceIn(agent, members);
   if (presence !== undefined) return presence;
-  if (typeof members.code === "string") throw problemIn(members);
+  if (isRefusal(members)) throw problemIn(members);
+  const message = `The server at ${base} is not an Agent Relay: it answered with ${status}.`;
   // A proxy in front of a relay that is away speaks for itself.
-  const retry = mayPass(status) ? "later" : "fix";
-  throw new RelayError("unreachable", { message: `The server at ${base} is not an Agent Relay.`, hint: HINT, retry });
+  throw mayPass(status)
+    ? new RelayError("unreachable", { message, hint: HINT })
+    : new RelayError("not_a_relay", { message });
 }
 
 async function answerAt(base: string, agent: string, timeoutMs: number, signal: AbortSignal): Promise<HttpAnswer> {
   try {
-    return await answerTo(checkOnlineUrl(base, agent), { ...ONLINE_LOOK.answer, timeoutMs }, signal);
+    const url = checkOnlineUrl(base, agent);
+    return await answerTo(url, { ...ONLINE_LOOK.answer, timeoutMs }, signal, { redirect: "manual" });
   } catch (cause) {
     if (signal.aborted) throw new RelayError("aborted", { cause: signal.reason });
     throw new RelayError("unreachable", { message: `The relay at ${base} does not answer.`, hint: HINT, cause });
   }
+}
+
+/** What a relay answers, where it has check-online at all: each of its refusals says when to try again. */
+function isRefusal({ code, retry }: JsonObject): boolean {
+  return typeof code === "string" && code !== "not_found" && knownRetry(retry) !== undefined;
 }
 
 /** Undefined for what is not JSON. */

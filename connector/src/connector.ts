@@ -96,7 +96,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
 
   /**
    * Connects; resolves once the agent is registered. Rejects with the RelayError that ended the connector: `invalid_key`,
-   * `superseded_elsewhere`, the refusal of the register, `unreachable` for what no further attempt can heal (its `cause` and
+   * `superseded_elsewhere`, `not_a_relay`, the refusal of the register, `unreachable` for what no further attempt can heal (its `cause` and
    * hint tell), `timeout`, `closed` or `aborted`. Each attempt that fails is an `error` event before that.
    */
   start(options: StartOptions = {}): Promise<void> {
@@ -124,7 +124,8 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * the moment (`unavailable`, `rate_limited`) while later ones were in flight: where that matters, await each.
    *
    * Rejects with a RelayError: `queue_full`, `timeout`, `aborted`, `outcome_unknown`, `frame_too_large`,
-   * `recipient_unknown`, `recipient_unverified` or `recipient_unsealable` of what is sealed, a refusal of the relay, or what ended the connector. A rejection that nobody
+   * `recipient_unknown`, `recipient_unverified` or `recipient_unsealable` of what is sealed, a refusal of the relay, or what ended the connector. `unavailable` and
+   * `rate_limited` come at once where the wait that the relay asks for is longer than the call has time; `retryAfterMs` says how long it still is. A rejection that nobody
    * handles is dropped.
    * @param payload a JSON object, at most 32 levels deep; with the envelope around it at most 32768 bytes, sealed at most
    * 23000 bytes of JSON. One member alone may not be called `sealed`.

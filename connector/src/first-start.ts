@@ -2,7 +2,7 @@ import type { RelayAddress } from "./address.ts";
 import { probeAttempt } from "./attempt-probe.ts";
 import { growingMs, jitteredMs } from "./backoff.ts";
 import { presenceOf } from "./check-online.ts";
-import { type ErrorDetails, RelayError } from "./errors.ts";
+import { RelayError } from "./errors.ts";
 import { textOf } from "./frames.ts";
 import { isNotYetKnown } from "./late-key.ts";
 import { FIRST_START, MAX_TIMER_MS, ONLINE_LOOK } from "./limits.ts";
@@ -23,24 +23,21 @@ export interface FirstStartOptions {
   readonly ended: (error: RelayError) => void;
 }
 
-/** What is said of another connection that has the agent. */
-type Elsewhere = Pick<ErrorDetails, "message">;
-
-/** @param iso since when, as the relay tells it. */
-function elsewhereSince(iso: unknown): Elsewhere {
+/** Another connection has the agent. @param iso since when, as the relay tells it. */
+function elsewhereSince(iso: unknown): RelayError {
   const since = new Date(textOf(iso) ?? Number.NaN);
-  if (Number.isNaN(since.getTime())) return {};
-  return {
+  if (Number.isNaN(since.getTime())) return new RelayError("superseded_elsewhere");
+  return new RelayError("superseded_elsewhere", {
     message: `The agent has been online over another connection since ${since.toISOString()}, and this start would end that.`,
-  };
+  });
 }
 
 /** What is different until the agent is registered for the first time. */
 export class FirstStart {
   readonly #options: FirstStartOptions;
   readonly #stopped = new AbortController();
-  /** Whether another connection has the agent: found out once, whatever becomes of the connection that waits for it. */
-  #elsewhere: Promise<Elsewhere | undefined> | undefined;
+  /** Why nothing may be taken over: found out once, whatever becomes of the connection that waits for it. */
+  #bar: Promise<RelayError | undefined> | undefined;
   #isOver = false;
   #keyRefusedAt: number | undefined;
   #passing: RelayError | undefined;
@@ -48,7 +45,7 @@ export class FirstStart {
 
   constructor(options: FirstStartOptions) {
     this.#options = options;
-    if (options.takeOver) this.#elsewhere = Promise.resolve(undefined);
+    if (options.takeOver) this.#bar = Promise.resolve(undefined);
   }
 
   /** Ends the start by the time or the signal. @returns what releases both. */
@@ -68,16 +65,16 @@ export class FirstStart {
 
   /**
    * Before the first register, which would end the connection of whoever has the agent. Later ones are this connector's own
-   * reconnects: what is online then may be its own connection. Rejects with `superseded_elsewhere`, or why the relay would not take
-   * its key: whoever has not the agent's could take nothing over.
+   * reconnects: what is online then may be its own connection. Rejects with `superseded_elsewhere`, `not_a_relay`, or why the relay
+   * would not take its key: whoever has not the agent's could take nothing over.
    * @param register makes the text of the register.
    */
   async beforeRegister(register: () => Promise<string>): Promise<void> {
-    this.#elsewhere ??= this.#staysOnline();
-    const elsewhere = await this.#elsewhere;
-    if (elsewhere === undefined) return;
-    const refused = await keyRefusal(this.#options.address.base, await register(), this.#stopped.signal);
-    throw refused ?? new RelayError("superseded_elsewhere", elsewhere);
+    this.#bar ??= this.#findBar();
+    const bar = await this.#bar;
+    if (bar === undefined) return;
+    if (bar.code !== "superseded_elsewhere") throw bar;
+    throw (await keyRefusal(this.#options.address.base, await register(), this.#stopped.signal)) ?? bar;
   }
 
   /** Whether a refusal may pass by itself, of what was added a moment ago. */
@@ -132,17 +129,18 @@ export class FirstStart {
   }
 
   /**
-   * Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone. What cannot be
-   * told for the moment says nothing of another connection, and is asked again until the start ends. Undefined also where
-   * nothing will ever tell, as at an address that has the websocket alone.
+   * Asks again before it says that another connection has the agent: the relay may not have seen yet that the socket of a killed
+   * process is gone. What cannot be told for the moment is asked again until the start ends. What nobody will ever tell is a bar:
+   * at an address that has the websocket alone, or where something else answers.
    */
-  async #staysOnline(): Promise<Elsewhere | undefined> {
+  async #findBar(): Promise<RelayError | undefined> {
     const { signal } = this.#stopped;
     let [timesOnline, timesUntold] = [0, 0];
     while (!signal.aborted) {
       const seen = await this.#look();
       if (seen instanceof RelayError) {
-        if (signal.aborted || seen.retry !== "later") return undefined;
+        if (signal.aborted) return undefined;
+        if (seen.retry !== "later") return seen;
         this.#tell(seen);
         await pause(untilNextLook(seen, timesUntold), signal);
         timesUntold += 1;

@@ -12,7 +12,7 @@ export interface AnswerBounds {
 }
 
 /**
- * Asks a relay. Rejects when there is no answer within the bounds, or when the signal aborts. A redirect is none: it would
+ * Asks a relay. Rejects when there is no answer within the bounds, or when the signal aborts. A redirect is not followed: it would
  * let a relay ask whatever this machine can reach, as if it were here.
  */
 export async function answerTo(
@@ -22,7 +22,7 @@ export async function answerTo(
   init: RequestInit = {},
 ): Promise<HttpAnswer> {
   const inTime = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-  const { status, body } = await fetch(url, { ...init, redirect: "error", signal: inTime });
+  const { status, body } = await fetch(url, { redirect: "error", ...init, signal: inTime });
   return { status, text: body === null ? "" : await textOf(body, maxBytes) };
 }
 

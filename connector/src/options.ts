@@ -60,10 +60,15 @@ export type CredentialSource = string | (() => Promise<string | CredentialWithKe
 export interface ConnectorOptions {
   /** Base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). */
   readonly url: string | URL;
+  /** Base address of the relay's HTTP side, where it is another one than that of `url`. */
+  readonly httpUrl?: string | URL | undefined;
   /** `agent://name`. */
   readonly agent: string;
   readonly key: AgentKey;
-  /** Register although the agent is online elsewhere, which ends that connection. Default false: `superseded_elsewhere`. */
+  /**
+   * Register although the agent is online elsewhere, or nobody tells whether it is, which ends that connection. Default false:
+   * `superseded_elsewhere`, or `not_a_relay` where no relay answers over HTTP.
+   */
   readonly takeOver?: boolean | undefined;
   /** How long a start may take where `start` is not told. By default it waits until the relay is there. */
   readonly startTimeoutMs?: number | undefined;

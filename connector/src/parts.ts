@@ -49,7 +49,7 @@ export class Parts {
     const { emitter, notRegistered, ended } = events;
     const { clock } = this;
     const sessions = new SessionRecords(agent);
-    const address = relayAddress(options.url);
+    const address = relayAddress(options.url, options.httpUrl);
     const signer = new Signer(options.key, clock);
     const sealingKeys = new OwnSealingKeys(clock);
     const peers = new Peers({ trust, address, clock, requireVerified });

@@ -4,7 +4,7 @@ import { until } from "../../test/support/until.ts";
 import { Clock } from "../src/clock.ts";
 import { Signer } from "../src/signer.ts";
 import { shared } from "./fixture.ts";
-import { errorOf, record, Stage } from "./kit.ts";
+import { errorOf, PodsStage, record } from "./kit.ts";
 import type { WireProxy } from "./wire-proxy.ts";
 
 const HOUR_MS = 3_600_000;
@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
 afterEach(() => {
   jest.restoreAllMocks();
 });
-const stage = shared(new Stage("alice", "bob"));
+const stage = shared(new PodsStage("alice", "bob"));
 const now = Date.now;
 let pod: PodProcess;
 let proxy: WireProxy;

@@ -97,14 +97,14 @@ describe("A connector ends for good", () => {
   test("when the relay does not know its key, once it has had the time to learn it", async () => {
     setTime(FIRST_START, "unknownKeyMs", 0);
     const { key, agent } = testAgent("stranger");
-    await using stranger = new Connector({ url: stage.url, agent, key });
+    await using stranger = new Connector({ url: stage.url, takeOver: true, agent, key });
     await expect(stranger.start()).rejects.toMatchObject({ code: "unknown_key", retry: "fix" });
     await expectEnded(stranger, "unknown_key");
   });
 
   test("when its key is another's", async () => {
     const key = { ...testAgent("alice").key, keyId: stage.agent("alice").keyId };
-    await using forger = new Connector({ url: stage.url, agent: "agent://alice", key });
+    await using forger = new Connector({ url: stage.url, takeOver: true, agent: "agent://alice", key });
     await expect(forger.start()).rejects.toMatchObject({ code: "bad_signature" });
   });
 
@@ -133,14 +133,25 @@ describe("A connector that cannot work says so", () => {
     ["a seed that is not base64url", { alg: "ed25519", privateKey: `${"A".repeat(42)}=` }],
     ["a secret that is too short", { alg: "hmac-sha256", secret: "A".repeat(22) }],
   ] as const)("on start: %s", async (_, key) => {
-    await using connector = new Connector({ url: stage.url, agent: "agent://alice", key: { keyId: "k", ...key } });
+    await using connector = new Connector({
+      url: stage.url,
+      takeOver: true,
+      agent: "agent://alice",
+      key: { keyId: "k", ...key },
+    });
     await expect(connector.start()).rejects.toMatchObject({ code: "invalid_key" });
   });
 
   test("on start: a trusted key under which one signature fits any message", async () => {
     const { agent, key } = stage.agent("alice");
     const weak = { keyId: "k", alg: "ed25519", publicKey: `AQ${"A".repeat(41)}` } as const;
-    await using connector = new Connector({ url: stage.url, agent, key, trust: { "agent://bob": [weak] } });
+    await using connector = new Connector({
+      url: stage.url,
+      takeOver: true,
+      agent,
+      key,
+      trust: { "agent://bob": [weak] },
+    });
     await expect(connector.start()).rejects.toMatchObject({ code: "invalid_key" });
   });
 
@@ -153,7 +164,7 @@ describe("A connector that cannot work says so", () => {
     [{ maxDeliveryAgeMs: Number.NaN }, "maxDeliveryAgeMs"],
   ])("at once: %j", (wrong, what) => {
     const { agent, key } = stage.agent("alice");
-    expect(() => new Connector({ url: stage.url, agent, key, ...wrong })).toThrow(
+    expect(() => new Connector({ url: stage.url, takeOver: true, agent, key, ...wrong })).toThrow(
       expect.objectContaining({ name: "TypeError", message: expect.stringContaining(what) }),
     );
   });
@@ -163,7 +174,12 @@ test("Keys of WebCrypto are taken as they are", async () => {
   const { agent, key, keyId } = stage.agent("carol-hmac");
   const bytes = Buffer.from((key as { secret: string }).secret, "base64url");
   const secret = await crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  await using carol = new Connector({ url: stage.url, agent, key: { keyId, alg: "hmac-sha256", secret } });
+  await using carol = new Connector({
+    url: stage.url,
+    takeOver: true,
+    agent,
+    key: { keyId, alg: "hmac-sha256", secret },
+  });
   await carol.start();
   expect(carol.state.status).toBe("online");
 });

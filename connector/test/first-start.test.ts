@@ -187,13 +187,33 @@ describe("A start under an agent that is online elsewhere", () => {
     expect([errors[0], first.state.status]).toMatchObject([{ code, retry: "later" }, "online"]);
   });
 
-  test.each<[string, () => Response]>([
-    ["has no look-up at its address", () => Response.json({ code: "not_found", retry: "never" })],
+  const OTHERS: readonly [string, () => Response][] = [
+    ["has the websocket alone", () => Response.json({ code: "not_found", retry: "never" }, { status: 404 })],
+    ["is a proxy that lets nobody in", () => new Response("<html>", { status: 403 })],
+    ["is a page", () => new Response("<html>")],
+    ["is another API", () => Response.json({ code: "forbidden" }, { status: 401 })],
+    ["leads elsewhere", () => new Response(null, { status: 302, headers: { location: "https://elsewhere.example" } })],
     ["tells of a presence that is none", () => Response.json({ ok: true, status: "elsewhere" })],
-  ])("goes on where the relay %s", async (_, answer) => {
-    await stage.online("bob", stage.url);
+  ];
+
+  test.each(OTHERS)("is refused, and the other stays, where what answers over HTTP %s", async (_, answer) => {
+    const first = await stage.online("bob", stage.url);
     jest.spyOn(globalThis, "fetch").mockImplementation(async () => answer());
-    expect((await stage.online("bob", stage.url)).state.status).toBe("online");
+    const error = await errorOf(stage.connector("bob", stage.url).start());
+    expect(error).toMatchObject({ code: "not_a_relay", retry: "fix", outcome: "refused" });
+    expect(error.message).toContain(`${stage.url} is not an Agent Relay: it answered with ${answer().status}.`);
+    expect(first.state.status).toBe("online");
+  });
+
+  test("looks where the relay answers over HTTP, if that is told", async () => {
+    setTime(FIRST_START, "lookAgainMs", 1);
+    const pod = await stage.relay.startWsConnector();
+    const first = await stage.online("bob", stage.url);
+    await expect(stage.connector("bob", pod.url).start()).rejects.toMatchObject({ code: "not_a_relay" });
+    const second = stage.connector("bob", pod.url, { httpUrl: stage.url });
+    await expect(second.start()).rejects.toMatchObject({ code: "superseded_elsewhere" });
+    await first.close();
+    await stage.online("bob", pod.url, { httpUrl: stage.url });
   });
 });
 

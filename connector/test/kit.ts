@@ -106,8 +106,15 @@ export class Stage {
   }
 }
 
-/** A stage with one pod of ws-connector. */
-export class PodStage extends Stage {
+/** A stage with pods of ws-connector alone, which tell nobody over HTTP who is online: its agents take theirs over. */
+export class PodsStage extends Stage {
+  override connector(name: string, url: string, options: Partial<ConnectorOptions> = {}): Connector {
+    return super.connector(name, url, { takeOver: true, ...options });
+  }
+}
+
+/** A stage with one pod. */
+export class PodStage extends PodsStage {
   #pod: Pod | undefined;
 
   get url(): string {

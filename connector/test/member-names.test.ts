@@ -1,8 +1,8 @@
 import { expect, test } from "@jest/globals";
 import { shared } from "./fixture.ts";
-import { next, Stage } from "./kit.ts";
+import { next, PodsStage } from "./kit.ts";
 
-const stage = shared(new Stage("alice", "bob"));
+const stage = shared(new PodsStage("alice", "bob"));
 
 test("Members that JSON.parse would take for those of an earlier delivery are verified as they were signed", async () => {
   // A process of its own: the relay must not tell this one's V8 of the names.

@@ -88,10 +88,20 @@ describe("The address", () => {
     ["https://relay.example/base/", "wss://relay.example/base/ws", "https://relay.example/base", "relay.example"],
     ["ws://relay.example:80", "ws://relay.example/ws", "http://relay.example", "relay.example"],
     ["wss://relay.example:80/relay", "wss://relay.example:80/relay", "https://relay.example:80", "relay.example:80"],
+    ["ws://relay.example/base/ws", "ws://relay.example/base/ws", "http://relay.example/base", "relay.example"],
   ])("%s leads to %s", (given, websocket, base, host) => {
     const address = { websocket, base, host, signingManifest: `${base}/.well-known/signing-manifest.json` };
     expect(relayAddress(given)).toEqual(address);
     expect(relayAddress(new URL(given))).toEqual(address);
+  });
+
+  test("over HTTP is another one where that is told", () => {
+    expect(relayAddress("ws://127.0.0.1:8082/ws", "https://relay.example/base/")).toEqual({
+      websocket: "ws://127.0.0.1:8082/ws",
+      base: "https://relay.example/base",
+      host: "127.0.0.1:8082",
+      signingManifest: "https://relay.example/base/.well-known/signing-manifest.json",
+    });
   });
 });
 

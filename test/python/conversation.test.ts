@@ -19,7 +19,8 @@ function pythonOptions(name: string, url: string, options: object = {}): object 
   const { agent, key } = stage.agent(name);
   const { keyId, alg, ...rest } = key as { keyId: string; alg: string; privateKey?: string; secret?: string };
   const secret = rest.secret === undefined ? { private_key: rest.privateKey } : { secret: rest.secret };
-  return { url, agent, key: { key_id: keyId, alg, ...secret }, ...options };
+  // The pod tells nobody over HTTP who is online.
+  return { url, agent, key: { key_id: keyId, alg, ...secret }, take_over: true, ...options };
 }
 
 /** Replies to each question with its own payload, in TypeScript. */

@@ -11,7 +11,7 @@ afterEach(() => python.resume());
 test("A Python agent that stood still while another process took it over gets what was promised, in order, before it learns of its end", async () => {
   const { agent, key } = stage.agent("bob");
   const { keyId: key_id, alg, privateKey: private_key } = key as Frame;
-  await python.online("bob", { url: stage.url, agent, key: { key_id, alg, private_key } });
+  await python.online("bob", { url: stage.url, agent, key: { key_id, alg, private_key }, take_over: true });
   const alice = await stage.online("alice", stage.url);
   python.told.length = 0;
 

@@ -46,6 +46,7 @@ const CODES: Readonly<Record<string, number>> = {
   invalid_api_key: EXIT.key,
   api_key_not_allowed_for_sender: EXIT.key,
   unreachable: EXIT.unreachable,
+  not_a_relay: EXIT.unreachable,
   unavailable: EXIT.unreachable,
   rate_limited: EXIT.unreachable,
   over_capacity: EXIT.unreachable,

@@ -67,6 +67,8 @@ const HINTS: Readonly<Record<string, string>> = {
   target_not_online: "Send it again when the target is online; --wait-online waits for that.",
   unknown_key:
     "Its operator issues a credential for the record that relay keygen or relay init made (relay issue), which relay credential puts into the key file; or lists the key: npm run keys -- add record.json",
+  not_a_relay:
+    "Check --url or RELAY_URL; where the relay answers over HTTP at another address, RELAY_HTTP_URL says it. --take-over goes on without, and ends the connection of whoever has the agent.",
   superseded_elsewhere:
     "Stop the other, or end it with --take-over. Commands share the connection of a relay listen or relay mcp of the same user and key on this machine (relay send, ask, request, approve, reject), and no other.",
 };

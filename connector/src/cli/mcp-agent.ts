@@ -34,7 +34,7 @@ export async function mcpAgent(
   const open = (takesOver: boolean) => {
     // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
     const own = new Connector({
-      ...{ url: http.url, ...signing, trust },
+      ...{ url: http.url, httpUrl: http.httpUrl, ...signing, trust },
       ...{ requireVerified, maxDeliveryAgeMs, takeOver: takesOver },
     });
     reportConnection(own, http.websocketUrl, reporter, json);

@@ -36,6 +36,8 @@ const WHICH_RELAY = "Tell your user the url in connection: is that the relay of 
 /** Where the hint of the library, or of the relay, names what tools do not have. */
 const HINTS: Readonly<Record<string, string>> = {
   target_not_online: "Send it again when the target is online; wait_online_seconds waits for that.",
+  not_a_relay:
+    "A person corrects RELAY_URL, or sets RELAY_HTTP_URL to where the relay answers over HTTP, then starts relay mcp again.",
   superseded_elsewhere: "A person stops the other, or starts relay mcp with --take-over, which ends it.",
   superseded: "A person stops the other connection, then starts relay mcp again.",
   unknown_session:

@@ -51,6 +51,14 @@ describe("relay listen", () => {
     expect(other.state).toMatchObject({ error: { code: "superseded" } });
   });
 
+  test("asks where RELAY_HTTP_URL says whether the agent is online, where its address has the websocket alone", async () => {
+    const pod = await line.stage.relay.startWsConnector();
+    const listener = line.begin(["listen", "--json", "--key", line.keyFile("bob-hmac"), "--url", pod.url], {
+      RELAY_HTTP_URL: line.url,
+    });
+    await until("it is online", () => listener.reports.some(({ event }) => event === "online"));
+  });
+
   test("says that its key is wrong, not that the agent is online elsewhere, where the key is not the agent's", async () => {
     await alice();
     const { key, keyId, agent } = { ...testAgent("alice"), keyId: line.stage.agent("alice").keyId };

@@ -80,6 +80,17 @@ describe("relay send", () => {
     await until("the other one ended", () => states.includes("closed"));
   });
 
+  test("asks where RELAY_HTTP_URL says whether another program has the agent, where its address has the websocket alone", async () => {
+    const pod = await line.stage.relay.startWsConnector();
+    const alice = await line.stage.online("alice", line.url);
+    const send = ["send", "--json", ...as("alice"), "--url", pod.url, BOB, HELLO];
+    await expectFailure(line, send, 4, "not_a_relay");
+    const env = { RELAY_HTTP_URL: line.url };
+    expect(await line.run(send, { env })).toMatchObject({ code: 6 });
+    await alice.close();
+    expect(await line.run(send, { env })).toMatchObject({ code: 0 });
+  });
+
   test("goes over HTTP with an API key, beside a connection of the same agent", async () => {
     const receiver = await bob();
     const alice = await line.stage.online("alice", line.url);

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { copyFile, mkdir, symlink } from "node:fs/promises";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
@@ -16,15 +17,17 @@ const SAID = "100%s of %d, %o, %j, %c and %%.";
 
 /** A relay that accepts all, and says something of nothing. */
 class TalkingRelay extends Shell {
+  readonly #http = createServer((_, answer) => answer.end(JSON.stringify({ status: "offline" })));
   #server: WebSocketServer | undefined;
   #url = "";
 
   override async start(): Promise<void> {
     await super.start();
     await this.#writeAgent();
-    this.#server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
-    await once(this.#server, "listening");
-    this.#url = `ws://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    this.#http.listen(0, "127.0.0.1");
+    await once(this.#http, "listening");
+    this.#server = new WebSocketServer({ server: this.#http });
+    this.#url = `ws://127.0.0.1:${(this.#http.address() as AddressInfo).port}`;
     this.#server.on("connection", (socket) => {
       const tell = (frame: object) => socket.send(JSON.stringify(frame));
       tell({ frame: "hello", server_time: Date.now() });
@@ -44,6 +47,7 @@ class TalkingRelay extends Shell {
   override async stop(): Promise<void> {
     for (const socket of this.#server?.clients ?? []) socket.terminate();
     this.#server?.close();
+    this.#http.close();
     await super.stop();
   }
 

@@ -17,16 +17,18 @@ const ACTING = [
 const EVIL = `evil${ACTING.join("")}\nforged`;
 const ALICE = "agent://alice";
 const KEY = ["--key", "alice.json", "--url"];
+/** Its check-online is none of a relay. */
+const ALL_THE_SAME = ["--take-over", ...KEY];
 
 /** What each command is run with, that shows texts of others. `URL`: the address of a relay that writes EVIL wherever it can. */
 const SHOWING: Readonly<Record<string, readonly string[]>> = {
   check: [...KEY, "URL"],
-  listen: [...KEY, "URL"],
-  send: ["agent://bob", "{}", ...KEY, "URL"],
-  ask: ["agent://bob", "{}", ...KEY, "URL"],
-  request: ["agent://bob", "--purpose", "p", "--json", ...KEY, "URL"],
-  approve: ["ses_1", ...KEY, "URL"],
-  reject: ["ses_1", ...KEY, "URL"],
+  listen: [...ALL_THE_SAME, "URL"],
+  send: ["agent://bob", "{}", ...ALL_THE_SAME, "URL"],
+  ask: ["agent://bob", "{}", ...ALL_THE_SAME, "URL"],
+  request: ["agent://bob", "--purpose", "p", "--json", ...ALL_THE_SAME, "URL"],
+  approve: ["ses_1", ...ALL_THE_SAME, "URL"],
+  reject: ["ses_1", ...ALL_THE_SAME, "URL"],
   init: ["weather", "--url", "URL"],
   inspect: ["evil.credential"],
   status: ["agent://bob", "--url", "URL"],

@@ -85,6 +85,7 @@ export class IssuerStage extends Stage {
     this.front.toAgent = (frame) => frame;
     this.front.toRelay = (envelope) => envelope;
     this.front.lookUp = truth;
+    this.front.presence = async (path) => (await truth(path)) ?? "";
     this.front.manifest = async () => (await truth("/.well-known/signing-manifest.json")) ?? "";
   }
 

@@ -92,7 +92,9 @@ have the agent's key, and {"follow":true}, which is answered with the connection
     const requireVerified = values["require-verified"];
     const takeOver = values["take-over"];
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
-    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs, takeOver });
+    const { url, httpUrl } = http;
+    const options = { url, httpUrl, ...signing, trust, requireVerified, maxDeliveryAgeMs, takeOver };
+    const connector = new Connector(options);
 
     const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, variables, reporter };

@@ -29,7 +29,7 @@ export async function connectionTransport(
   { credentials, http, takeOver, heard = () => {} }: ConnectionTransportOptions,
   io: Io,
 ): Promise<AgentTransport> {
-  const connector = new Connector({ url: http.url, ...credentials, takeOver });
+  const connector = new Connector({ url: http.url, httpUrl: http.httpUrl, ...credentials, takeOver });
   connector.on("delivery", heard);
   const unreachable = new AbortController();
   connector.on("error", (error) => error.code === "unreachable" && unreachable.abort(error));

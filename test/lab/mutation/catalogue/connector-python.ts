@@ -162,9 +162,9 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python does not sign an id again whose clock was refused",
     file: `${FOLDER}/send_queue.py`,
-    find: 'elif code == "clock_skew" and send.is_outcome_unknown:',
+    find: 'if code == "clock_skew" and send.is_outcome_unknown:',
     replace:
-      'elif code == "clock_skew" and not send.is_outcome_unknown:\n            send.signed = None\n        elif code == "clock_skew":',
+      'if code == "clock_skew" and not send.is_outcome_unknown:\n            send.signed = None\n        elif code == "clock_skew":',
     tests: UNIT,
   },
   {

@@ -19,8 +19,8 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "no more in flight than heartbeats come in time behind",
     file: "connector/src/send-queue.ts",
-    find: "Math.min(this.#allowed, this.#writer.maxInFlight)",
-    replace: "this.#allowed",
+    find: "Math.min(MAX_IN_FLIGHT, this.#writer.maxInFlight)",
+    replace: "MAX_IN_FLIGHT",
     tests: ["connector/test/send-queue.test.ts"],
   },
   {
@@ -145,23 +145,45 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start takes no agent from a connection elsewhere",
     file: "connector/src/first-start.ts",
-    find: "if (elsewhere === undefined) return;",
+    find: "if (bar === undefined) return;",
     replace: "return;",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
     name: "a reconnect never takes its own former connection for another's",
     file: "connector/src/first-start.ts",
-    find: "this.#elsewhere ??= ",
-    replace: "this.#elsewhere = ",
+    find: "this.#bar ??= ",
+    replace: "this.#bar = ",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
     name: "what the relay cannot tell for the moment is no connection elsewhere",
     file: "connector/src/first-start.ts",
     find: "timesUntold += 1;",
-    replace: "timesUntold += 1;\n        timesOnline += 1;\n        if (timesOnline === FIRST_START.looks) return {};",
+    replace:
+      "timesUntold += 1;\n        timesOnline += 1;\n        if (timesOnline === FIRST_START.looks) return elsewhereSince(0);",
     tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a start takes nothing over where no relay answers",
+    file: "connector/src/first-start.ts",
+    find: 'if (seen.retry !== "later") return seen;',
+    replace: 'if (seen.retry !== "later") return undefined;',
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "the refusal of another API is none of a relay",
+    file: "connector/src/check-online.ts",
+    find: " && knownRetry(retry) !== undefined",
+    replace: "",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "the base of a websocket's address keeps its prefix",
+    file: "connector/src/address.ts",
+    find: 'path.replace(/\\/[^/]*$/, "")',
+    replace: '""',
+    tests: ["connector/test/parts.test.ts"],
   },
   {
     name: "a connection that cannot register in time gives way to another one",

@@ -1,6 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
 const REPORTING = "services/ops-reporting/src";
+const PROOFS = "shared/window/test/proofs-and-counters.test.ts";
 const INVARIANTS = "services/ops-reporting/test/guides/invariants.test.ts";
 
 /** How much reports read, how old what they show may be, and whose it is. */
@@ -57,7 +58,35 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "a target's no ends the way",
     file: `${REPORTING}/guides/standing.ts`,
-    find: 'if (decision === "rejected") return "ask_another_target";',
+    find: 'if (decision === "rejected" || isOver) return',
+    replace: "if (isOver) return",
+    tests: ["services/ops-reporting/test/guides/target.test.ts"],
+  },
+  {
+    name: "a session whose time ran out ends the way",
+    file: `${REPORTING}/guides/standing.ts`,
+    find: 'if (decision === "rejected" || isOver) return',
+    replace: 'if (decision === "rejected") return',
+    tests: ["services/ops-reporting/test/guides/target.test.ts"],
+  },
+  {
+    name: "a session whose place newer ones took is requested anew",
+    file: `${REPORTING}/guides/standing.ts`,
+    find: 'decision === "expired" && target.session?.isDisplaced === false',
+    replace: 'decision === "expired"',
+    tests: ["services/ops-reporting/test/guides/target.test.ts"],
+  },
+  {
+    name: "a session whose time ran out was not displaced",
+    file: "shared/window/src/targets.ts",
+    find: 'state === "e" && now < expiresAt',
+    replace: 'state === "e"',
+    tests: ["shared/window/test/targets.test.ts"],
+  },
+  {
+    name: "a request that the target has is waited for",
+    file: `${REPORTING}/guides/standing.ts`,
+    find: 'if (decision === "pending" && state === "fresh") return "wait_for_target_decision";',
     replace: "",
     tests: ["services/ops-reporting/test/guides/target.test.ts"],
   },
@@ -78,15 +107,15 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "no go without a session",
     file: `${REPORTING}/guides/next.ts`,
-    find: 'if (decision === null || decision === "expired") return withoutOpenSession(context, target);',
+    find: "if (decision === null) return withoutSessionNamed(context, target);",
     replace: "",
     tests: [INVARIANTS],
   },
   {
     name: "the asker's newest session decides",
     file: `${REPORTING}/guides/next.ts`,
-    find: "if (session_id !== undefined && session_id !== query.session_id) {",
-    replace: "if (false) {",
+    find: "if (newest !== undefined) return readNewestSession(context, newest);",
+    replace: "",
     tests: ["services/ops-reporting/test/guides/table.test.ts"],
   },
   {
@@ -97,11 +126,11 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ops-reporting/test/guides/target.test.ts"],
   },
   {
-    name: "a session that expired is waited for by nobody",
+    name: "who has a newer session is led to it, not to one more request",
     file: `${REPORTING}/guides/next.ts`,
-    find: ' || decision === "expired") return withoutOpenSession',
-    replace: ") return withoutOpenSession",
-    tests: [INVARIANTS, "services/ops-reporting/test/guides/target.test.ts"],
+    find: "if (newer !== undefined) return readNewestSession(context, newer);",
+    replace: "",
+    tests: ["services/ops-reporting/test/guides/table.test.ts"],
   },
   {
     name: "a session whose request did not reach its target proves nothing",
@@ -134,7 +163,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "a session borrows no proof of another",
     file: `${REPORTING}/guides/standing.ts`,
-    find: 'if (decision === null || decision === "expired") return lastOnlineProof;',
+    find: "if (decision === null) return lastOnlineProof;",
     replace: "return lastOnlineProof;",
     tests: ["services/ops-reporting/test/guides/table.test.ts"],
   },
@@ -155,7 +184,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "no packet is ready under a fresh proof",
     file: `${REPORTING}/guides/refresh-packet.ts`,
-    find: ' && standing.allowed !== "open_marketplace_first_job_handoff"',
+    find: " && leadsToRequest(context)",
     replace: "",
     tests: [INVARIANTS],
   },
@@ -193,6 +222,41 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     find: "asked_of(batch, newcomer.asked_key).proof = table.concat(words, ' ')",
     replace: "",
     tests: ["shared/window/test/targets.test.ts"],
+  },
+  {
+    name: "proofs within one principal push out no others",
+    file: "shared/window/src/lua/accept/sessions.lua",
+    find: "newcomer.proofs_within_key or settings.proofs_key",
+    replace: "settings.proofs_key",
+    tests: [PROOFS],
+  },
+  {
+    name: "proofs within one principal have the places that others leave, and no more",
+    file: "shared/window/src/snapshot.ts",
+    find: ".slice(0, most - others.length)",
+    replace: ".slice(0, most)",
+    tests: [PROOFS],
+  },
+  {
+    name: "a gate tells of no named target whose request it was, where identities are hidden",
+    file: `${REPORTING}/guides/standing.ts`,
+    find: 'proofIdentities !== "hidden" && lastOnlineProof?.samePrincipal === true',
+    replace: "lastOnlineProof?.samePrincipal === true",
+    tests: ["services/ops-reporting/test/guides/target.test.ts"],
+  },
+  {
+    name: "a connector tells whether one key has both agents",
+    file: "services/ws-connector/src/intake.ts",
+    find: 'verified.kind === "session_request" && this.#authority.speaksForTarget(verified)',
+    replace: "false",
+    tests: ["test/integration/proofs-within-key.test.ts"],
+  },
+  {
+    name: "a gateway tells whether one API key has both agents",
+    file: "services/gateway/src/api/envelope-publisher.ts",
+    find: "request.apiKey.mayAct(to)",
+    replace: "false",
+    tests: ["test/integration/proofs-within-key.test.ts"],
   },
   {
     name: "a target tells of its own sessions only",

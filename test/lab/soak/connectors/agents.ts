@@ -19,7 +19,7 @@ await Promise.all(connectors.map((connector) => connector.close()));
 
 function connectorOf({ url, agent, key }: AgentOrders): Connector {
   const { key_id: keyId, alg, private_key: privateKey, secret } = key;
-  const connector = new Connector({ url, agent, key: { keyId, alg, privateKey, secret } as never });
+  const connector = new Connector({ url, agent, key: { keyId, alg, privateKey, secret } as never, takeOver: true });
   connector.on("state", ({ status }) => {
     if (status === "online") tell({ told: "online", agent, at: monotonicMs() });
   });
