@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { json } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
+import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import type { AgentSocket } from "../support/agent.ts";
 import { GuidedCaller } from "../support/guided-caller.ts";
 import { HttpClient } from "../support/http.ts";
@@ -15,23 +16,19 @@ import { given, useRelay } from "../support/use-relay.ts";
 const GO = "go_fresh_relay_negotiation_proof_available";
 const NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
 const BOB = "agent://bob";
-/** Long enough for a walk, short enough to wait for its end. */
-const BRIEF = { RELAY_PROOF_FRESHNESS_MS: "2000" };
 const NAMED = `?from=agent://alice&target_agent_id=${BOB}`;
 
 const relay = useRelay("alice", "bob");
 const http = new HttpClient();
 const pod = given(() => relay.startWhole());
-/** Proofs end soon here. */
-const hasty = given(() => relay.startWhole(BRIEF));
+const view = given(() => relay.view());
 let bob: AgentSocket;
 
 const pathOf = (url: string) => decodeURIComponent(url.replace(pod.url, ""));
-const guideUrl = (query = `?target_agent_id=${BOB}`, { url } = pod) =>
-  `${url}/api/public/session-request-guide${query}`;
+const guideUrl = (query = `?target_agent_id=${BOB}`) => `${pod.url}/api/public/session-request-guide${query}`;
 const apiKey = () => relay.keys.apiKeys.get("alice") as string;
 const newCaller = () => new GuidedCaller({ agent: "agent://alice", apiKey: apiKey() }, BOB);
-const gate = async ({ url } = pod) => (await http.get(`${url}/api/public/marketplace-handoff-status`)).body;
+const gate = async () => (await http.get(`${pod.url}/api/public/marketplace-handoff-status`)).body;
 
 test("a caller whose target is not there is stopped before it spends a request", async () => {
   const caller = newCaller();
@@ -47,7 +44,7 @@ test("guide, request, proof and gate lead to go", async () => {
   expect((await gate()).status).toBe(NO_GO);
   const caller = newCaller();
   const { accepted, proof, gate: passed } = await caller.walk(guideUrl());
-  expect(passed).toMatchObject({ status: GO, target_decision: "pending", next: { who: "you" } });
+  expect(passed).toMatchObject({ status: GO, target_decision: "pending", next: { who: "target" } });
   expect(proof).toMatchObject({ requester: "agent://alice", target: BOB, target_status: "online" });
   expect((await bob.delivered(accepted.envelope_id)).session_id).toBe(accepted.session_id);
   expect(caller.calls.map(({ method, url, status }) => [method, pathOf(url), status])).toEqual([
@@ -64,15 +61,26 @@ test("a caller that names no target is told what is missing, names it and arrive
   expect((await newCaller().walk(guideUrl(""))).gate.status).toBe(GO);
 });
 
+/** Lets the last proof be of a time for which none is fresh any more. */
+async function ageProof(): Promise<void> {
+  const { lastOnlineProof } = await view.keysOf("bob");
+  const [session, requester, target, acceptedAt, ...rest] = `${await view.client.hget(lastOnlineProof, "proof")}`.split(
+    " ",
+  );
+  const aged = [session, requester, target, Number(acceptedAt) - SESSION_LIMITS.proofFreshnessMs, ...rest];
+  await view.client.hset(lastOnlineProof, "proof", aged.join(" "));
+}
+
 test("a proof that expired is refreshed by following the gate's own link", async () => {
-  await until("the proof expires", async () => (await gate(hasty)).refresh_urgency === "expired_refresh_now");
-  expect(await gate(hasty)).toMatchObject({ status: NO_GO, allowed_next_step: "refresh_session_request_proof" });
+  await ageProof();
+  await until("the proof expires", async () => (await gate()).refresh_urgency === "expired_refresh_now");
+  expect(await gate()).toMatchObject({ status: NO_GO, allowed_next_step: "refresh_session_request_proof" });
   const caller = newCaller();
-  const { next_step_url } = await caller.read(`${hasty.url}/api/public/marketplace-handoff-status`);
+  const { next_step_url } = await caller.read(`${pod.url}/api/public/marketplace-handoff-status`);
   const packet = await caller.read(next_step_url);
   expect(packet).toMatchObject({ status: "refresh_due", should_refresh_before_handoff: true });
-  expect((await caller.walk(guideUrl(undefined, hasty))).gate.status).toBe(GO);
-  expect((await gate(hasty)).next_step_url).toMatch(/marketplace-first-job-handoff$/);
+  expect((await caller.walk(guideUrl())).gate.status).toBe(GO);
+  expect((await gate()).next_step_url).toMatch(/marketplace-first-job-handoff$/);
 });
 
 test("the metric that the guide names for a way of sending moves by each request that is sent so", async () => {

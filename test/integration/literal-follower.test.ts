@@ -70,17 +70,27 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
   },
   "your session with it expired": async (target) => {
     await relay.online(pod, target);
-    const session_id = await request("dora", target);
-    // As if a hundred newer ones had taken its place.
-    await view.client.del((await view.keysOf(target)).asked(`agent://${target}`));
+    const session_id = await displaced("dora", target);
+    // As if its hour had been over for another one.
+    const key = (await view.keysOf(target)).session(session_id);
+    const [status, delivery, createdAt, ...rest] = `${await view.client.get(key)}`.split(" ");
+    const aged = [status, delivery, Number(createdAt) - 120 * MINUTE_MS, ...rest];
+    await view.client.set(key, aged.join(" "), "KEEPTTL");
     return naming(target, session_id);
   },
-  "your session with it expired, and you have a newer one": async (target) => {
+  "newer sessions took the place of yours": async (target) => {
     await relay.online(pod, target);
-    const session_id = await request("fay", target);
-    await view.client.del((await view.keysOf(target)).asked(`agent://${target}`));
+    return naming(target, await displaced("fay", target));
+  },
+  "newer sessions took the place of yours, and you have one of them": async (target) => {
+    await relay.online(pod, target);
+    const session_id = await displaced("fay", target);
     await request("fay", target);
     return naming(target, session_id);
+  },
+  "your request pends": async (target) => {
+    await relay.online(pod, target);
+    return naming(target, await request("ida", target));
   },
   "your request did not reach it, and it is away": async (target) => {
     const session_id = await request("gus", target, false);
@@ -111,9 +121,17 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
   },
   "you name another's session with it": async (target) => {
     await relay.online(pod, target);
-    return naming(target, await request("carol", target));
+    return `${naming(target, await request("carol", target))}&from=agent://erin`;
   },
 };
+
+/** A request whose session is as if a hundred newer ones had taken its place. */
+async function displaced(from: string, target: string): Promise<string> {
+  const session_id = await request(from, target);
+  await view.client.del((await view.keysOf(target)).asked(`agent://${target}`));
+  return session_id;
+}
+
 /** A request while the target was away, and another's once it was online. */
 async function unreached(from: string, target: string): Promise<string> {
   const session_id = await request(from, target, false);
@@ -127,7 +145,8 @@ const approval = (target: string, to: string, session_id: string) =>
 
 /** Whose session it is goes the way. One key may not send the requests of all ways in a minute. */
 function askerOf(situation: string): string {
-  if (situation.endsWith("you have a newer one")) return "fay";
+  if (situation.startsWith("newer sessions")) return "fay";
+  if (situation === "your request pends") return "ida";
   if (situation.startsWith("approved your session")) return "hal";
   if (situation.startsWith("your request")) return "gus";
   if (/your session/.test(situation)) return "dora";

@@ -47,6 +47,7 @@ export function proofOf(changes: Partial<SessionProof> = {}): SessionProof {
     acceptedAt: STARTED_AT,
     targetStatus: "online",
     source: "simple_session_api",
+    samePrincipal: false,
     ...changes,
   };
 }

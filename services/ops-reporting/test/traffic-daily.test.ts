@@ -148,6 +148,7 @@ describe("a session proof", () => {
     const end = STARTED_AT + FRESHNESS_MS;
     expect(recordAt(end)).toEqual({
       session_id: "ses_00abcdefghjkmnpqrstvwxyz01",
+      same_principal: false,
       requester: "agent://alice",
       target: "agent://bob",
       accepted_at: STARTED_AT,

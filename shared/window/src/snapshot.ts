@@ -36,8 +36,9 @@ export interface WindowSnapshot {
   readonly feedback: Counts;
   /** An estimate, about 1 % off. */
   readonly visitors: number;
-  /** Newest first, at most 25. */
+  /** Newest first, at most 25; those between agents of one principal are in the places that others leave. */
   readonly proofs: readonly SessionProof[];
+  /** The last whose target was online. */
   readonly lastOnlineProof: SessionProof | null;
 }
 
@@ -64,7 +65,7 @@ export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Pro
       lapses: lapsesOf(keys, promoted),
       counters: sum(parts.map((part) => part.counters)),
       minutes: withinLastHour(sum(parts.map((part) => part.minutes)), control.now),
-      proofs: newestFirst(parts.flatMap((part) => part.proofs)).slice(0, SESSION_LIMITS.retainedProofs),
+      proofs: retained(parts),
       lastOnlineProof: newestFirst(online)[0] ?? null,
     };
   });
@@ -77,7 +78,10 @@ type Control = Pick<WindowSnapshot, "now" | "windowId" | "traffic" | "surfaces" 
 };
 
 /** What one partition counts. */
-type Part = Pick<WindowSnapshot, "windowId" | "counters" | "minutes" | "proofs" | "lastOnlineProof">;
+type Part = Pick<WindowSnapshot, "windowId" | "counters" | "minutes" | "proofs" | "lastOnlineProof"> & {
+  /** Of those between agents of one principal. */
+  readonly proofsWithin: readonly SessionProof[];
+};
 
 async function readControl(link: RedisCalls, { traffic, surfaces, feedback, visitors }: WholeKeys): Promise<Control> {
   const names = [controlKeys.window, traffic, surfaces, feedback, visitors];
@@ -97,14 +101,16 @@ async function readControl(link: RedisCalls, { traffic, surfaces, feedback, visi
 }
 
 async function readPartition(link: RedisCalls, p: number, keys: PartitionKeys): Promise<Part> {
-  const names = [partitionKeys.window(p), keys.counters, keys.published, keys.proofs, keys.lastOnlineProof];
-  const [windowId, counters, published, proofs, last] = (await link.run("snapshot", names)) as [
-    ...[string, string[], string[], string[], string],
+  const { lastOnlineProof, proofsWithin } = keys;
+  const names = [partitionKeys.window(p), keys.counters, keys.published, keys.proofs, lastOnlineProof, proofsWithin];
+  const [windowId, counters, published, proofs, last, within] = (await link.run("snapshot", names)) as [
+    ...[string, string[], string[], string[], string, string[]],
   ];
   return {
     windowId,
     ...publishedOf(countsOf(published), countsOf(counters)),
     proofs: proofs.map(parseSessionProof),
+    proofsWithin: within.map(parseSessionProof),
     lastOnlineProof: last === "" ? null : parseSessionProof(last),
   };
 }
@@ -125,6 +131,13 @@ function sum(parts: readonly Counts[]): Counts {
 function withinLastHour(minutes: Counts, now: number): Counts {
   const oldest = Math.floor(now / 60_000) - WINDOW_LIMITS.minutes;
   return new Map([...minutes].filter(([minute]) => Number(minute) > oldest));
+}
+
+function retained(parts: readonly Part[]): SessionProof[] {
+  const most = SESSION_LIMITS.retainedProofs;
+  const others = newestFirst(parts.flatMap(({ proofs }) => proofs)).slice(0, most);
+  const within = newestFirst(parts.flatMap(({ proofsWithin }) => proofsWithin)).slice(0, most - others.length);
+  return newestFirst([...others, ...within]);
 }
 
 function newestFirst(proofs: readonly SessionProof[]): SessionProof[] {

@@ -41,6 +41,8 @@ export interface TargetSession {
   readonly createdAt: number;
   /** What the target was when the request was accepted: unless online, it has not received what was asked. */
   readonly delivery: DeliveryStatus;
+  /** Of one that expired: newer ones took its place, and its time would go on. */
+  readonly isDisplaced: boolean;
 }
 
 interface TargetOptions {
@@ -75,13 +77,13 @@ export async function readTarget(
     presence: presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), offlineAfterMs, mark === CONGESTED),
     lastOnlineProof,
     lastRequestAt: latest(accepted.filter((at) => at !== undefined)),
-    session: state === "" ? null : sessionOf(state, record),
+    session: state === "" ? null : sessionOf(state, record, Number(now)),
   };
 }
 
-function sessionOf(state: SessionState, record: string): TargetSession {
-  const { requester, createdAt, delivery } = parseSession(record);
-  return { requester, decision: decisionOf(state), createdAt, delivery };
+function sessionOf(state: SessionState, record: string, now: number): TargetSession {
+  const { requester, createdAt, expiresAt, delivery } = parseSession(record);
+  return { requester, decision: decisionOf(state), createdAt, delivery, isDisplaced: state === "e" && now < expiresAt };
 }
 
 function latest(times: readonly number[]): number | null {

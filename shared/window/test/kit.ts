@@ -158,6 +158,7 @@ export type Incoming = Partial<
     | "origin"
     | "principal"
     | "hasNamespace"
+    | "isWithinPrincipal"
     | "acceptFrom"
     | "credential"
     | "connection"

@@ -6,7 +6,7 @@ import { partitionOf } from "../src/redis/partitions.ts";
 import { readSession } from "../src/sessions.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, type Incoming, type Pod } from "./kit.ts";
 
 const bench = new Bench();
 
@@ -83,7 +83,25 @@ describe.each([1, 4])("over %i partitions", (partitions) => {
       acceptedAt: proof.acceptedAt,
       targetStatus: "online",
       source: "simple_session_api",
+      samePrincipal: false,
     });
+  });
+
+  test("proofs within one principal have the places that others leave", async () => {
+    const [alice, bob, carol] = ["agent://alice", "agent://bob", "agent://carol"];
+    for (const agent of [bob, carol]) await pod.register(agent);
+    const request = async (from: string, to: string, incoming: Incoming = {}) =>
+      (await pod.request(from, to, 60, incoming)).sessionId;
+    const other = await request(alice, bob);
+    for (let n = 0; n < SESSION_LIMITS.retainedProofs + 1; n += 1)
+      await request(`agent://own-${n}`, carol, { isWithinPrincipal: true });
+    const { proofs } = await snapshot();
+    expect(proofs).toHaveLength(SESSION_LIMITS.retainedProofs);
+    expect(proofs.filter(({ samePrincipal }) => samePrincipal)).toHaveLength(SESSION_LIMITS.retainedProofs - 1);
+    expect(proofs.map(({ sessionId }) => sessionId)).toContain(other);
+
+    for (let n = 0; n < SESSION_LIMITS.retainedProofs; n += 1) await request(`agent://other-${n}`, agents[n] as string);
+    expect(new Set((await snapshot()).proofs.map(({ samePrincipal }) => samePrincipal))).toEqual(new Set([false]));
   });
 
   test("sessions are read and decided wherever requester and target lie", async () => {

@@ -92,6 +92,7 @@ describe("What Lua writes", () => {
       acceptedAt: now,
       targetStatus: "online",
       source: "simple_session_api",
+      samePrincipal: false,
     });
   });
 
@@ -102,17 +103,22 @@ describe("What Lua writes", () => {
     expect(parseDecidedSession(record)).toEqual(decided);
   });
 
-  test("of a session proof is read in TypeScript", async () => {
-    const words = [SESSION, "agent://alice", "agent://bob", NOW, "not_seen", "websocket_envelope"];
-    expect(parseSessionProof((await lua("proof", "format_proof(unpack(ARGV))", ...words)) as string)).toEqual({
-      sessionId: SESSION,
-      requester: "agent://alice",
-      target: "agent://bob",
-      acceptedAt: NOW,
-      targetStatus: "not_seen",
-      source: "websocket_envelope",
-    });
-  });
+  test.each([true, false])(
+    "of a session proof is read in TypeScript, within one principal: %s",
+    async (samePrincipal) => {
+      const words = [SESSION, "agent://alice", "agent://bob", NOW, "not_seen", "websocket_envelope"];
+      const format = `format_proof(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ${samePrincipal})`;
+      expect(parseSessionProof((await lua("proof", format, ...words)) as string)).toEqual({
+        sessionId: SESSION,
+        requester: "agent://alice",
+        target: "agent://bob",
+        acceptedAt: NOW,
+        targetStatus: "not_seen",
+        source: "websocket_envelope",
+        samePrincipal,
+      });
+    },
+  );
 
   test("of a journey is read on both sides", async () => {
     const actions = "join_actions('a@5 b@6', { format_action('c', ARGV[2]), 'd@9' }, 3)";

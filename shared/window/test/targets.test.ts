@@ -49,6 +49,14 @@ describe("the proof of a target", () => {
     });
   });
 
+  test("is also a request between agents of one principal, and tells that it is", async () => {
+    await pod.register(BOB);
+    const { sessionId } = await pod.request(ALICE, BOB, 60, { isWithinPrincipal: true });
+    expect((await read(BOB)).lastOnlineProof).toMatchObject({ sessionId, samePrincipal: true });
+    await pod.request(ALICE, BOB);
+    expect((await read(BOB)).lastOnlineProof).toMatchObject({ samePrincipal: false });
+  });
+
   test("is pushed out by no request to others, however many", async () => {
     await pod.register(BOB);
     const { sessionId } = await pod.request(ALICE, BOB);
@@ -93,6 +101,7 @@ describe("what a target decided of a session", () => {
       decision: "pending",
       createdAt: acceptedAt,
       delivery: "not_seen",
+      isDisplaced: false,
     });
     await pod.take(decisionOf(verb, BOB, ALICE, sessionId as string));
     expect((await read(BOB, sessionId)).session?.decision).toBe(decided);
@@ -107,7 +116,15 @@ describe("what a target decided of a session", () => {
   test("is expired when its time has run out", async () => {
     const { sessionId } = await pod.request(ALICE, BOB, 5);
     link.at += 5 * 60_000;
-    expect((await read(BOB, sessionId)).session?.decision).toBe("expired");
+    expect((await read(BOB, sessionId)).session).toMatchObject({ decision: "expired", isDisplaced: false });
+  });
+
+  test("is expired, and displaced, when newer ones took its place before its time ran out", async () => {
+    const { sessionId } = await pod.request(ALICE, BOB, 5);
+    for (let n = 0; n < SESSION_LIMITS.maxPendingPerRequesterAtTarget; n += 1) await pod.request(ALICE, BOB, 60);
+    expect((await read(BOB, sessionId)).session).toMatchObject({ decision: "expired", isDisplaced: true });
+    link.at += 5 * 60_000;
+    expect((await read(BOB, sessionId)).session).toMatchObject({ decision: "expired", isDisplaced: false });
   });
 
   test("is not told of another target's session, nor of one that there is not", async () => {

@@ -10,6 +10,7 @@ import type { Target } from "window/targets.ts";
 import { currentWindow } from "../reports/current-window.ts";
 import { isoOrNull } from "../reports/format.ts";
 import { proofGate } from "../reports/proof-freshness.ts";
+import { reasonOf } from "./gate-reason.ts";
 import type { GuideContext } from "./guide-context.ts";
 
 /** The window; its counts only where no target is asked for, since they are not the target's. Pure. */
@@ -36,6 +37,7 @@ export function handoffGate(context: GuideContext): HandoffGate {
   return {
     status: freshness.state === "fresh" ? GATE_GO : GATE_NO_GO,
     allowed_next_step: standing.allowed,
+    reason: reasonOf(standing),
     scope: target === null ? "process_window" : "target",
     accepted_online_target: freshness.state !== "none",
     ...proofGate(freshness, settings.proofFreshnessMs),

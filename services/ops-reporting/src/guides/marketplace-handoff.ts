@@ -44,10 +44,10 @@ export function marketplaceHandoffStatus(context: GuideContext): MarketplaceHand
   };
 }
 
-/** Whose proof the gate speaks of. An expired session counts as none. */
+/** Whose proof the gate speaks of. */
 function subjectOf({ target, decision }: Standing): keyof typeof CAVEATS {
   if (target === null) return "window";
-  return decision === null || decision === "expired" ? "target" : "session";
+  return decision === null ? "target" : "session";
 }
 
 const CAVEATS = {
@@ -62,6 +62,7 @@ const CAVEATS = {
 function nextStepUrl({ settings, query, standing }: GuideContext): string {
   switch (standing.allowed) {
     case "open_marketplace_first_job_handoff":
+    case "wait_for_target_decision":
       return guideUrl(settings, "marketplaceFirstJobHandoff", query);
     case "request_session_with_online_target":
     case "refresh_session_request_proof":
@@ -83,6 +84,8 @@ function marketplaceOf({ settings, query }: GuideContext): EcosystemHandoff["mar
 function decisionWords(decision: Standing["decision"]): string {
   if (decision === "rejected")
     return "The target rejected this session, for good: the steps start again with a new request, as next_action says.";
+  if (decision === "expired")
+    return "This session is over: the steps start again with a new request, as next_action says.";
   return "The target approves a session of yours with a signed session.approve: request one if you have none.";
 }
 

@@ -4,15 +4,15 @@ import { canDeliverRealtime } from "window/presence.ts";
 import type { Target } from "window/targets.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { type GuideId, guideTemplate, guideUrl } from "./links.ts";
-import { newestSessionOf } from "./own-session.ts";
+import { newerSessionOf, newestSessionOf } from "./own-session.ts";
 import { sessionRequest, withoutSession } from "./session-request.ts";
 import { stepToRequest } from "./standing.ts";
 import { adviceAt, freshProof } from "./target-advice.ts";
 
 /**
  * The one thing to do now. Whoever follows it from any guide comes to an end: guides lead to the refresh packet, it to the
- * request, that to the gate, that to the first-job handoff of its session, and none of them back. Without a session that
- * can still be decided the handoff leads to a newer one, or to the request. Pure. Source: docs/protocol.md#guides.
+ * request, that to the gate, that, once the target approved, to the first-job handoff of its session, and none of them back.
+ * Without a session the handoff leads to the newest one, or to the request. Pure. Source: docs/protocol.md#guides.
  */
 export function nextOf(context: GuideContext): GuideNext {
   const { missing, standing } = context;
@@ -20,6 +20,8 @@ export function nextOf(context: GuideContext): GuideNext {
   const canGoOn = missing.every((name) => name === "session_id");
   if (target === null || !canGoOn) return nameWhatIsMissing(context);
   if (allowed === "open_marketplace_first_job_handoff") return withFreshProof(context, target);
+  const newer = newerSessionOf(context);
+  if (newer !== undefined) return readNewestSession(context, newer);
   const asks = context.guide === "sessionRequestRefreshPacket" ? sendRequest : readPacket;
   return towardsRequest(context, allowed, advice, asks);
 }
@@ -29,6 +31,11 @@ export function isReadyToRun(context: GuideContext): boolean {
   const { missing, standing } = context;
   if (missing.length > 0 || standing.target === null) return false;
   return canDeliverRealtime(standing.target.presence) && nextOf(context).request !== null;
+}
+
+/** False under a fresh proof, and where a newer session of the asker's decides. */
+export function leadsToRequest(context: GuideContext): boolean {
+  return context.standing.allowed !== "open_marketplace_first_job_handoff" && newerSessionOf(context) === undefined;
 }
 
 /** The address of the same guide would be a loop for who sends it as it stands: so it is a template of what is missing. */
@@ -59,6 +66,8 @@ function towardsRequest(
     case "connect_target_connector":
     case "bring_target_connector_online":
       return { step, who: "target", action, request: null, watch: context.links.check_online };
+    case "wait_for_target_decision":
+      return { step, who: "target", action, request: null, watch: context.links.session };
     case "ask_another_target":
       return { step, who: "person", action, request: null };
     default:
@@ -85,7 +94,7 @@ function sendRequest(context: GuideContext): Asking {
 
 /** From the guide to the gate, from the gate to the first-job handoff, and there to whoever acts next. */
 function withFreshProof(context: GuideContext, target: Target): GuideNext {
-  const { guide, links, standing } = context;
+  const { guide, standing } = context;
   const { allowed, advice, decision } = standing;
   if (guide === "marketplaceHandoffStatus") {
     return { step: allowed, who: "you", action: advice, request: get(context, "marketplaceFirstJobHandoff") };
@@ -94,27 +103,24 @@ function withFreshProof(context: GuideContext, target: Target): GuideNext {
     const action = `${freshProof(standing)} Read the handoff gate.`;
     return { step: "read_handoff_gate", who: "you", action, request: get(context, "marketplaceHandoffStatus") };
   }
-  if (decision === null || decision === "expired") return withoutOpenSession(context, target);
-  if (decision === "pending") {
-    const action = "Wait until the target has signed session.approve or session.reject.";
-    return { step: "wait_for_target_decision", who: "target", action, request: null, watch: links.session };
-  }
+  if (decision === null) return withoutSessionNamed(context, target);
   const action = "Go: agree on the first job with the target in the marketplace, outside the relay.";
   return { step: "agree_on_first_job_in_marketplace", who: "person", action, request: null };
 }
 
 /** A first job is agreed on in a session of one's own: whoever's proof is fresh, the asker's newest session decides, else a new one. */
-function withoutOpenSession(context: GuideContext, target: Target): GuideNext {
-  const { query, settings, standing } = context;
-  const session_id = newestSessionOf(context, target);
-  if (session_id !== undefined && session_id !== query.session_id) {
-    const url = guideUrl(settings, "marketplaceFirstJobHandoff", { ...query, session_id });
-    const action = "Read this document for your newest session with the target.";
-    return { step: "read_newest_session", who: "you", action, request: { method: "GET", url } };
-  }
+function withoutSessionNamed(context: GuideContext, target: Target): GuideNext {
+  const newest = newestSessionOf(context, target);
+  if (newest !== undefined) return readNewestSession(context, newest);
   const step = stepToRequest(target, "none");
   // The packet would lead whoever has a fresh proof back here.
-  return towardsRequest(context, step, adviceAt(target, step, standing), sendRequest);
+  return towardsRequest(context, step, adviceAt(target, step, context.standing), sendRequest);
+}
+
+function readNewestSession({ guide, settings, query }: GuideContext, session_id: string): GuideNext {
+  const url = guideUrl(settings, guide, { ...query, session_id });
+  const action = "Read this document for your newest session with the target.";
+  return { step: "read_newest_session", who: "you", action, request: { method: "GET", url } };
 }
 
 function get({ settings, query }: GuideContext, guide: GuideId): GuideNext["request"] {

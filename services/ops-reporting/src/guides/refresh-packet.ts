@@ -6,7 +6,7 @@ import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { handoffGate } from "./handoff-gate.ts";
 import { guideUrl } from "./links.ts";
-import { isReadyToRun } from "./next.ts";
+import { isReadyToRun, leadsToRequest } from "./next.ts";
 import { sessionRequest, withoutSession } from "./session-request.ts";
 
 const HOLD_SECONDS = LIVENESS_CONTRACT.stability_hold_ms / 1000;
@@ -37,7 +37,7 @@ export function refreshPacket(context: GuideContext): RefreshPacket {
     ...request,
     request_body: body,
     // The request, not the document: under a fresh proof there is none to send.
-    ready_to_run: isReadyToRun(context) && standing.allowed !== "open_marketplace_first_job_handoff",
+    ready_to_run: isReadyToRun(context) && leadsToRequest(context),
     missing: [...missing],
     preflight_checklist: preflightChecklist(context),
     pass_when: PASS_WHEN,
@@ -63,7 +63,7 @@ function preflightChecklist({ links, standing }: GuideContext): RefreshPacket["p
   return [
     { check: "Your API key is allowed for your agent id; it goes in the header only.", required: true },
     { check: "The target is online.", required: true, ...(isNamed ? { request } : {}) },
-    { check: `It is stable, held for ${HOLD_SECONDS} s: less likely to be lost.`, required: false },
+    { check: `It was held for ${HOLD_SECONDS} s: less likely to be lost.`, required: false },
   ];
 }
 

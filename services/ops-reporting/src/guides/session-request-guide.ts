@@ -8,7 +8,7 @@ import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate } from "./handoff-gate.ts";
 import { guideUrl, readOf } from "./links.ts";
-import { isReadyToRun } from "./next.ts";
+import { isReadyToRun, leadsToRequest } from "./next.ts";
 import { refreshPacket } from "./refresh-packet.ts";
 
 /** What a request to an online target moves, by the way it is sent. Source: docs/protocol.md#counters. */
@@ -43,13 +43,13 @@ export function sessionRequestGuide(context: GuideContext): SessionRequestGuide 
 }
 
 const PREREQUISITES = [
-  "The target's connector is online: check_online answers can_deliver_realtime true.",
-  "You have an API key that is allowed for your agent id, and need no connector; or a signing key, and are registered on a websocket (websocket_envelope).",
+  "The target is online: check_online answers can_deliver_realtime true.",
+  "You have an API key for your agent id; or a signing key, and are registered on a websocket.",
 ];
 
 function gatewayOf({ settings }: GuideContext): SessionRequestGuide["gateway"] {
   return {
-    description: "The gateway signs the envelope for you: no signature, key_id or ts in the body.",
+    description: "The gateway signs for you: no sig, key_id or ts in the body.",
     method: "POST",
     endpoint: endpointOf(settings),
     auth_header: "x-api-key",
@@ -65,7 +65,7 @@ function gatewayOf({ settings }: GuideContext): SessionRequestGuide["gateway"] {
 function websocketEnvelopeOf({ settings }: GuideContext): SessionRequestGuide["websocket_envelope"] {
   const envelope = ENVELOPE_SCHEMAS.session_request;
   return {
-    description: "A registered connector may sign and send it itself; the proof is the same.",
+    description: "A registered agent may sign and send it itself.",
     url: settings.wsUrl + WEBSOCKET_PATH,
     type: "session.request",
     required_fields: fieldsOf(envelope, "required"),
@@ -96,12 +96,15 @@ function nextSteps(context: GuideContext): GuideStep[] {
   const { links, standing, settings, query } = context;
   const gate: GuideStep = {
     step: "gate",
-    action: "Read the handoff gate, which leads on.",
+    action: "Read the handoff gate.",
     method: "GET",
     url: guideUrl(settings, "marketplaceHandoffStatus", query),
   };
   if (standing.allowed === "ask_another_target") return [];
-  if (standing.allowed === "open_marketplace_first_job_handoff") return [gate];
+  if (standing.allowed === "wait_for_target_decision") {
+    return [{ step: "target_decision", action: standing.advice, ...readOf(links.session) }, gate];
+  }
+  if (!leadsToRequest(context)) return [gate];
   return [
     { step: "preflight", action: "Check that the target is online.", ...readOf(links.check_online) },
     {

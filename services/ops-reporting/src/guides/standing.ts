@@ -20,6 +20,8 @@ export interface Standing {
   readonly freshness: ProofFreshness;
   /** Whether `from` sent the request that freshness is of; null without either, for the window, and where identities are hidden. */
   readonly isOwnProof: boolean | null;
+  /** The request that freshness is of is known to be between agents of one principal. */
+  readonly isWithinPrincipal: boolean;
   readonly allowed: AllowedNextStep;
   readonly status: ActivationStatus;
   /** Null: nothing is missing. */
@@ -38,6 +40,7 @@ export function windowStanding(source: ReportSource<"presence">, settings: Setti
   return {
     freshness,
     isOwnProof: null,
+    isWithinPrincipal: source.lastOnlineProof?.samePrincipal === true,
     status,
     // A fresh proof permits a handoff, whoever is online by now; reports name that as what ails the window.
     bottleneck: freshness.state === "fresh" ? "none" : bottleneck,
@@ -64,14 +67,21 @@ export function targetStanding(source: ReportSource, read: Target, settings: Set
   const freshness = proofFreshness({ lastOnlineProof, now: source.now }, settings.proofFreshnessMs);
   const allowed = allowedAtTarget(target, freshness, decision);
   const isOwnProof = isOwn(lastOnlineProof?.requester, query.from, settings);
+  const isWithinPrincipal = decision === null && isShownWithin(target, settings);
   const advice = adviceAt(target, allowed, { decision, isOwnProof });
-  return { freshness, isOwnProof, allowed, ...activationAt(target, freshness, decision), advice, target, decision };
+  const activation = activationAt(target, freshness, decision);
+  return { freshness, isOwnProof, isWithinPrincipal, allowed, ...activation, advice, target, decision };
 }
 
 /** Where identities are hidden, asking with one id after the other would tell who asked whom. */
 function isOwn(requester: string | undefined, from: string | undefined, { proofIdentities }: Settings): boolean | null {
   if (requester === undefined || from === undefined || proofIdentities === "hidden") return null;
   return requester === from;
+}
+
+/** Where identities are hidden, it would tell of a target that is named who asked it. */
+function isShownWithin({ lastOnlineProof }: Target, { proofIdentities }: Settings): boolean {
+  return proofIdentities !== "hidden" && lastOnlineProof?.samePrincipal === true;
 }
 
 /** A session is its requester's: to another it is unknown. */
@@ -83,13 +93,13 @@ function decisionFor({ from, session_id }: GuideQuery, { session }: Target): Ses
 
 /**
  * The request that found the target online: that of the session which is named, never another's in its place; without a
- * session, or with one that expired and counts as none, the target's last.
+ * session the target's last.
  */
 function onlineRequestOf(
   { session, lastOnlineProof }: Target,
   decision: SessionDecision | null,
 ): (AcceptedRequest & { readonly requester: string }) | null {
-  if (decision === null || decision === "expired") return lastOnlineProof;
+  if (decision === null) return lastOnlineProof;
   if (session === null || decision === "unknown" || session.delivery !== "online") return null;
   return { requester: session.requester, acceptedAt: session.createdAt, targetStatus: session.delivery };
 }
@@ -105,9 +115,12 @@ function withRetainedProofs(target: Target, { proofs }: ReportSource): Target {
   };
 }
 
-/** What the target decided comes first: its no ends the way, however fresh the proof. */
+/** What the target decided comes first: its no, and its silence, end the way, however fresh the proof. */
 function allowedAtTarget(target: Target, { state }: ProofFreshness, decision: SessionDecision | null): AllowedNextStep {
-  if (decision === "rejected") return "ask_another_target";
+  const isOver = decision === "expired" && target.session?.isDisplaced === false;
+  if (decision === "rejected" || isOver) return "ask_another_target";
+  if (decision === "pending" && state === "fresh") return "wait_for_target_decision";
+  if (decision === "pending" || decision === "expired") return stepToRequest(target, "none");
   if (state === "fresh") return "open_marketplace_first_job_handoff";
   return stepToRequest(target, state);
 }

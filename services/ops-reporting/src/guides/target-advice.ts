@@ -15,13 +15,17 @@ const ADVICE: Readonly<Record<AllowedNextStep, string>> = {
   request_session_with_online_target: "The target is online: send it a session request.",
   refresh_session_request_proof: "The target is online, its last proof is no longer fresh: send it a session request.",
   open_marketplace_first_job_handoff: "Go on to the first-job handoff.",
+  wait_for_target_decision: "Wait until the target has signed session.approve or session.reject.",
   ask_another_target:
     "The target rejected the session: ask another target, or this one again once you can say in purpose what has changed.",
 };
 
+const OVER =
+  "The session's time ran out before the target decided: ask another target, or this one again once it has time to answer.";
+
 /** Whose request the target's fresh proof is: another's is a go as well, and nothing that the asker has. Pure. */
 export function freshProof({ decision, isOwnProof }: Known): string {
-  if (decision === "pending" || decision === "approved") return "The request of this session is a fresh proof.";
+  if (decision === "approved") return "The request of this session is a fresh proof.";
   if (isOwnProof === true) return "The target has a fresh proof, of your own request.";
   const whose = isOwnProof === null ? "maybe of another agent's" : "of another agent's";
   return `The target has a fresh proof, ${whose} request: send one of your own if you have none.`;
@@ -32,9 +36,11 @@ export function adviceAt({ presence }: Target, step: AllowedNextStep, known: Kno
   const { decision } = known;
   const advice = step === "open_marketplace_first_job_handoff" ? `${freshProof(known)} ${ADVICE[step]}` : ADVICE[step];
   if (decision === "unknown") return `No such session of yours. ${advice}`;
-  if (decision === "expired") return `The session expired: its time ran out, or newer ones took its place. ${advice}`;
-  if ((decision === "pending" || decision === "approved") && step !== "open_marketplace_first_job_handoff") {
-    return `The request of this session is no fresh proof: the target was away, or it is too old. ${advice}`;
+  if (decision === "expired")
+    return step === "ask_another_target" ? OVER : `Newer sessions took this one's place. ${advice}`;
+  const isProven = step === "open_marketplace_first_job_handoff" || step === "wait_for_target_decision";
+  if ((decision === "pending" || decision === "approved") && !isProven) {
+    return `This session has no fresh proof. ${advice}`;
   }
   if (step === "bring_target_connector_online" && presence.isCongested) {
     return "The target is online and reads too slowly: ask again once it has read what waits for it.";

@@ -9,7 +9,7 @@ import { activationOf } from "./activation.ts";
 import { completenessOf } from "./completeness.ts";
 import { currentWindow } from "./current-window.ts";
 import { quantity } from "./format.ts";
-import { proofGate } from "./proof-freshness.ts";
+import { proofGate, proofHeadline } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
 
 type Runbook = RestartSurvivalCheck["runbook"];
@@ -52,6 +52,7 @@ export function restartSurvivalCheck(source: ReportSource<"presence">, settings:
     current_process_window: currentWindow(source),
     refresh_gate: {
       ...proofGate(freshness, settings.proofFreshnessMs),
+      reason: proofHeadline(freshness),
       refresh: { method: "POST", url: settings.baseUrl + SURFACES.requestSession.path },
     },
     runbook: runbook(PROOF_STEP[freshness.state], nextAction),

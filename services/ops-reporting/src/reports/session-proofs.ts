@@ -56,6 +56,7 @@ function proofRecord(proof: SessionProof, snapshot: WindowSnapshot, freshnessMs:
       ? "fresh_for_negotiation_handoff"
       : "refresh_required_before_negotiation_handoff",
     source: proof.source,
+    same_principal: proof.samePrincipal,
     durable_source: null,
     process_window_started_at: windowStartedAt,
     retained_from_durable_store: false,

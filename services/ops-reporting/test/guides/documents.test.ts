@@ -14,6 +14,7 @@ import {
   PROVEN,
   SESSION_ID,
   SETTINGS,
+  sessionOf,
   targetOf,
   withSession,
   written,
@@ -34,6 +35,8 @@ const TARGETS = [
   targetOf(PROVEN),
   withSession("pending"),
   withSession("rejected"),
+  targetOf({ ...PROVEN, session: sessionOf({ decision: "expired", isDisplaced: true }) }),
+  targetOf({ presence: AWAY.offline, session: sessionOf({ delivery: "stale" }) }),
 ];
 type Case = readonly [WholeSource, GuideQuery, Target | null];
 const CASES: readonly Case[] = SOURCES.flatMap((source): Case[] => [
@@ -139,7 +142,9 @@ describe("the size of a guide", () => {
     const most = id === "sessionRequestGuide" ? 8192 : 6144;
     for (const source of SOURCES) {
       for (const target of TARGETS) {
-        const guide = written(source, query, { ...target, agent: query.target_agent_id }, settings)[id];
+        const session = target.session && { ...target.session, requester: query.from };
+        const asked = { ...target, agent: query.target_agent_id, session };
+        const guide = written(source, query, asked, settings)[id];
         expect(Buffer.byteLength(JSON.stringify(guide))).toBeLessThanOrEqual(most);
       }
       expect(Buffer.byteLength(JSON.stringify(written(source, {}, null, settings)[id]))).toBeLessThanOrEqual(most);

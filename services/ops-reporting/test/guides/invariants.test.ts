@@ -93,9 +93,9 @@ describe.each(CASES)("$name", (asked) => {
       sessionRequestGuide.next_steps.some(({ method }) => method === "POST"),
       activationPlan.copy_paste_steps.some(({ command }) => command?.includes("-X POST")),
     ];
-    const isReady = sessionRequestGuide.ready_to_run;
-    const isOpen = gate.allowed_next_step === OPEN;
-    expect(posts).toEqual([isReady && !isOpen, activationPlan.ready_to_run]);
+    const { next } = guides.sessionRequestRefreshPacket;
+    const leadsToRequest = gate.allowed_next_step !== OPEN && next.step !== "read_newest_session";
+    expect(posts).toEqual([sessionRequestGuide.ready_to_run && leadsToRequest, activationPlan.ready_to_run]);
   });
 
   test("no step says that the gate is passed while next says otherwise", () => {
@@ -105,6 +105,13 @@ describe.each(CASES)("$name", (asked) => {
     const { pass_when } = guides.sessionRequestRefreshPacket.post_refresh_gate;
     const holds = pass_when.every(({ field, equals }) => gate[field as keyof typeof gate] === equals);
     if (asked.query.from !== undefined) expect(holds).toBe(passed);
+  });
+
+  test("the gate says in one sentence why, alike in every guide", () => {
+    expect(gate.reason).toMatch(/^[A-Z][^.]+\.$/);
+    const { activationPlan, sessionRequestGuide, ecosystemHandoff, marketplaceFirstJobHandoff } = guides;
+    const gates = [activationPlan.readiness.gate, sessionRequestGuide.readiness_gate, ecosystemHandoff.proof_gate];
+    for (const { reason } of [...gates, marketplaceFirstJobHandoff.proof_gate]) expect(reason).toBe(gate.reason);
   });
 
   test("next is yours where it has a request, and somebody else's where it has none", () => {
@@ -183,10 +190,10 @@ function stepsAt(
   { query, target: { session } }: TargetSituation,
 ): readonly string[] {
   if (missing.some((name) => name !== "session_id")) return ["name_what_is_missing"];
-  if (allowed !== OPEN) return [allowed];
+  const isDisplaced = query.session_id !== undefined && session?.isDisplaced === true;
+  if (allowed !== OPEN) return isDisplaced ? [allowed, "read_newest_session"] : [allowed];
   if (id === "marketplaceHandoffStatus") return [OPEN];
   if (id !== "marketplaceFirstJobHandoff") return ["read_handoff_gate"];
   const withoutOpenSession = ["read_newest_session", "request_session_with_online_target", ...WAITS_FOR_CONNECTOR];
-  if (session?.decision === "expired" || query.session_id === undefined) return withoutOpenSession;
-  return ["wait_for_target_decision", "agree_on_first_job_in_marketplace"];
+  return query.session_id === undefined ? withoutOpenSession : ["agree_on_first_job_in_marketplace"];
 }

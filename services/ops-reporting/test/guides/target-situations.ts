@@ -13,6 +13,7 @@ import {
   ONLINE,
   PROVEN,
   SESSION_ID,
+  sessionOf,
   targetOf,
   withSession,
 } from "./written.ts";
@@ -49,19 +50,15 @@ const provenByAnother = (target: Target, query = NAMED): TargetSituation => ({
   query,
 });
 
-const undeliveredSession = (decision: TargetDecision): TargetSession => ({
-  requester: "agent://alice",
-  decision,
-  createdAt: STARTED_AT,
-  delivery: "stale",
-});
+const undeliveredSession = (decision: TargetDecision) => sessionOf({ decision, delivery: "stale" });
+const displaced = targetOf({ ...PROVEN, session: sessionOf({ decision: "expired", isDisplaced: true }) });
 const undelivered = (presence: Presence) => targetOf({ presence, session: undeliveredSession("pending") });
 const NEWER = proofOf({ sessionId: NEWER_ID, acceptedAt: STARTED_AT + 1 });
 const withNewer: TargetSituation = {
   source: { ...windows.FRESH, now, proofs: [NEWER, proofOf()], lastOnlineProof: NEWER },
-  target: { ...withSession("expired"), lastOnlineProof: NEWER },
+  target: { ...displaced, lastOnlineProof: NEWER },
   query: WITH_SESSION,
-  newer: { requester: "agent://alice", decision: "pending", createdAt: STARTED_AT + 1, delivery: "online" },
+  newer: sessionOf({ createdAt: STARTED_AT + 1 }),
 };
 
 /** Those of the table in docs/protocol.md, by its first cell. */
@@ -78,7 +75,9 @@ export const TABLE: Readonly<Record<string, TargetSituation>> = {
   "rejected your session": proven(withSession("rejected"), WITH_SESSION),
   "rejected your session, which you do not name": proven(withSession("rejected")),
   "your session with it expired": proven(withSession("expired"), WITH_SESSION),
-  "your session with it expired, and you have a newer one": withNewer,
+  "newer sessions took the place of yours": proven(displaced, WITH_SESSION),
+  "newer sessions took the place of yours, and you have one of them": withNewer,
+  "your request pends": proven(withSession("pending"), WITH_SESSION),
   "your request did not reach it, and it is away": before(undelivered(AWAY.stale), NO_PROOF, WITH_SESSION),
   "your request did not reach it, and it is online by now": before(undelivered(ONLINE), NO_PROOF, WITH_SESSION),
   "your request did not reach it, but another's did": provenByAnother(
@@ -102,14 +101,22 @@ export const ALL: Readonly<Record<string, TargetSituation>> = {
     ...proven({ ...withSession("approved"), lastOnlineProof: null }, WITH_SESSION),
     source: windows.EXPIRED,
   },
+  "newer sessions took the place of yours, and it is away by now": proven(
+    { ...displaced, presence: AWAY.offline },
+    WITH_SESSION,
+  ),
+  "your request pends, and its proof expired": {
+    ...proven({ ...withSession("pending"), lastOnlineProof: null }, WITH_SESSION),
+    source: windows.EXPIRED,
+  },
   "your session is no longer kept": proven(targetOf(PROVEN)),
   "fresh proof of another's, and away by now": provenByAnother(
     targetOf({ ...PROVEN_BY_ANOTHER, presence: AWAY.offline }),
   ),
   "fresh proof of your own, and away by now": proven({ ...withSession("pending"), presence: AWAY.stale }),
-  "expired both your session and the newer one": {
+  "newer sessions took the place of yours, and of the newer one": {
     ...withNewer,
-    newer: { requester: "agent://alice", decision: "expired", createdAt: STARTED_AT + 1, delivery: "online" },
+    newer: sessionOf({ decision: "expired", createdAt: STARTED_AT + 1, isDisplaced: true }),
   },
   "your request did not reach it, another's did, and it is away by now": provenByAnother(
     { ...undelivered(AWAY.offline), lastOnlineProof: ANOTHERS },

@@ -12,6 +12,7 @@ import {
   PROVEN,
   SESSION_ID,
   SETTINGS,
+  sessionOf,
   targetOf,
   withSession,
   written,
@@ -127,6 +128,25 @@ describe("with a target, the gate is that target's", () => {
     expect(guides.activationPlan.readiness.current_bottleneck).toBe("session_requests_only_to_offline_targets");
   });
 
+  test("it says in words where its proof is between agents of one principal, unless identities are hidden", () => {
+    const target = targetOf({ presence: ONLINE });
+    const gateFor = (
+      samePrincipal: boolean,
+      changes: Partial<typeof SETTINGS> = {},
+      asked: typeof target | null = target,
+    ) => {
+      const lastOnlineProof = proofOf({ samePrincipal });
+      const source = { ...windows.FRESH, proofs: [lastOnlineProof], lastOnlineProof };
+      const query = asked === null ? {} : NAMED;
+      return written(source, query, asked, { ...SETTINGS, ...changes }).marketplaceHandoffStatus;
+    };
+    expect(gateFor(true).status).toBe(GO);
+    expect(gateFor(true).reason).toContain("one key or issuer");
+    expect(gateFor(true, {}, null).reason).toContain("one key or issuer");
+    expect(gateFor(false).reason).not.toContain("one key or issuer");
+    expect(gateFor(true, { proofIdentities: "hidden" }).reason).toBe(gateFor(false).reason);
+  });
+
   test("counts of the window are left out, and no other agent's stand in their place", () => {
     const { ecosystemHandoff, sessionRequestGuide, activationPlan } = written(windows.FRESH, NAMED, targetOf(PROVEN));
     const kept = ["retention_limit", "scope", "window_age_ms", "window_started_at", "window_started_at_iso"];
@@ -155,9 +175,10 @@ describe("with a session", () => {
   const asked = { ...NAMED, session_id: SESSION_ID };
 
   test.each([
-    ["pending", "open_marketplace_first_job_handoff", false, "target"],
+    ["pending", "wait_for_target_decision", false, "target"],
     ["approved", "open_marketplace_first_job_handoff", true, "person"],
     ["rejected", "ask_another_target", false, "person"],
+    ["expired", "ask_another_target", false, "person"],
   ] as const)("%s stands in every guide, and ends the way", (decision, step, done, who) => {
     const guides = written(windows.FRESH, asked, withSession(decision));
     for (const guide of Object.values(guides)) expect(guide.target_decision).toBe(decision);
@@ -168,15 +189,23 @@ describe("with a session", () => {
     expect(guides.marketplaceFirstJobHandoff.next).toMatchObject({ who, request: null });
   });
 
-  test("one that expired leads on as if none was named: to a newer one, else to a request", () => {
+  test("one whose place newer ones took, while its time goes on, leads to the asker's own among these, else to a request", () => {
     const { source, target, query } = TABLE[
-      "your session with it expired, and you have a newer one"
+      "newer sessions took the place of yours, and you have one of them"
     ] as TargetSituation;
-    const { next } = written(source, query, target).marketplaceFirstJobHandoff;
-    expect(new URL(next.request?.url as string).searchParams.get("session_id")).toBe(NEWER_ID);
-    const alone = written(windows.FRESH, asked, withSession("expired"));
+    for (const { next } of Object.values(written(source, query, target)))
+      expect(new URL(next.request?.url as string).searchParams.get("session_id")).toBe(NEWER_ID);
+    const alone = written(windows.FRESH, asked, { ...target, lastOnlineProof: null });
     for (const guide of Object.values(alone)) expect(guide.target_decision).toBe("expired");
-    expect(alone.marketplaceFirstJobHandoff.next.request?.method).toBe("POST");
+    expect(alone.sessionRequestRefreshPacket.next.request?.method).toBe("POST");
+  });
+
+  test("that is over, or that its target has to decide, ends the way in every guide", () => {
+    for (const decision of ["pending", "rejected", "expired"] as const) {
+      const guides = Object.values(written(windows.FRESH, asked, withSession(decision)));
+      const [{ allowed_next_step }] = [written(windows.FRESH, asked, withSession(decision)).marketplaceHandoffStatus];
+      for (const { next } of guides) expect(next).toMatchObject({ step: allowed_next_step, request: null });
+    }
   });
 
   test.each([
@@ -185,12 +214,7 @@ describe("with a session", () => {
   ] as const)(
     "one that did not reach the target waits for it, then is requested anew (%#)",
     (presence, who, method) => {
-      const undelivered = {
-        requester: "agent://alice",
-        decision: "pending",
-        createdAt: STARTED_AT,
-        delivery: "not_seen",
-      } as const;
+      const undelivered = sessionOf({ delivery: "not_seen" });
       for (const proof of [null, proofOf({ requester: "agent://carol" })]) {
         const target = targetOf({ presence, session: undelivered, lastOnlineProof: proof });
         const guides = written(windows.NO_REQUEST, asked, target);
@@ -202,7 +226,7 @@ describe("with a session", () => {
   );
 
   test.each(["pending", "approved"] as const)("one that is %s borrows no proof of another", (decision) => {
-    const session = { requester: "agent://alice", decision, createdAt: STARTED_AT, delivery: "stale" } as const;
+    const session = sessionOf({ decision, delivery: "stale" });
     const guides = written(windows.FRESH, asked, targetOf({ ...PROVEN, session }));
     expect(guides.marketplaceHandoffStatus).toMatchObject({
       status: NO_GO,
@@ -218,12 +242,7 @@ describe("with a session", () => {
   });
 
   test("its proof is as old as it is, however fresh the target's last one", () => {
-    const session = {
-      requester: "agent://alice",
-      decision: "approved",
-      createdAt: STARTED_AT,
-      delivery: "online",
-    } as const;
+    const session = sessionOf({ decision: "approved" });
     const newer = proofOf({ requester: "agent://carol", acceptedAt: STARTED_AT + 1 });
     const target = targetOf({ ...PROVEN, lastOnlineProof: newer, session });
     const gateAt = (at: number) => written({ ...windows.FRESH, now: at }, asked, target).marketplaceHandoffStatus;

@@ -3,7 +3,7 @@ import type { GuideQuery } from "protocol/contract/reports/guides.ts";
 import type { TargetDecision } from "protocol/contract/session.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { type Presence, presenceOf } from "window/presence.ts";
-import type { Target } from "window/targets.ts";
+import type { Target, TargetSession } from "window/targets.ts";
 import { activationPlan } from "../../src/guides/activation-plan.ts";
 import { type GuideSettings, guideContext } from "../../src/guides/guide-context.ts";
 import type { GuideId } from "../../src/guides/links.ts";
@@ -60,7 +60,19 @@ export function targetOf(changes: Partial<Target> = {}): Target {
 
 /** bob with a fresh proof and a session, of alice unless another is named. */
 export function withSession(decision: TargetDecision, requester = "agent://alice"): Target {
-  return targetOf({ ...PROVEN, session: { requester, decision, createdAt: STARTED_AT, delivery: "online" } });
+  return targetOf({ ...PROVEN, session: sessionOf({ decision, requester }) });
+}
+
+/** A session of alice that reached bob, with changes. */
+export function sessionOf(changes: Partial<TargetSession>): TargetSession {
+  return {
+    requester: "agent://alice",
+    decision: "pending",
+    createdAt: STARTED_AT,
+    delivery: "online",
+    isDisplaced: false,
+    ...changes,
+  };
 }
 
 /** Presence so many ms after the last heartbeat, at the start of the window. @param heldMs for how long it was held before. */

@@ -61,7 +61,7 @@ const RegisterPayload = z
       description: "The token of a key that the relay does not list; with it `relay` is required.",
     }),
     relay: z.string().max(TEXT_LIMITS.relay).optional().meta({
-      description: "The host that you dialled, with a port that is not the default.",
+      description: "The host that you dialled, with a non-default port.",
     }),
     connection_id: z.string().max(TEXT_LIMITS.connectionId).optional().meta({
       description: "That of `hello`.",

@@ -272,7 +272,8 @@ function requestDetails(
   const elsewhere = [prepared.pendingElsewhere, prepared.openedElsewhere, prepared.openedByPrincipalElsewhere];
   const ofAgent = isIssuer(item.principal) ? numberOf(names.principal(envelope.from)) : "";
   const agents = [ofAgent, prepared.pendingOfRequesterElsewhere, factor];
-  return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere, ...most, ...agents];
+  const within = item.isWithinPrincipal ? numberOf(names.proofsWithin) : "";
+  return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere, ...most, ...agents, within];
 }
 
 function credentialOf(

@@ -37,6 +37,8 @@ export interface AcceptanceItem extends AgentBringer {
   /** Of a heartbeat: whom its agent accepts envelopes from (records/accept-from.ts), where its connection knows. */
   readonly acceptFrom?: string | undefined;
   readonly claim?: Claim | undefined;
+  /** Its principal speaks for the target, too; asked of a session request. */
+  readonly isWithinPrincipal?: boolean | undefined;
   /** Of what brought it, where its trace is sampled. */
   readonly span?: TraceSpan | undefined;
   /** Called once with the outcome. */

@@ -32,7 +32,7 @@
 --                               partitions and the requester and the principal opened there, how many the principal may
 --                               have pending and may open, of an agent of an issuer key of the agent, else '', how many the
 --                               agent has pending in the other partitions, of how many parts of what is left it may have
---                               one, claim
+--                               one, where both agents answer to one principal key of the proofs within one, else '', claim
 --         session_decision:     digest, agent, origin, text, session id, digest of the text, key of what was decided for the agent,
 --                               decision (a or r), decided at, who decided
 --       origin: websocket or gateway; claim: nothing, or key, body digest and envelope id; another key in each item.

@@ -10,14 +10,18 @@ export interface SessionProof {
   readonly acceptedAt: number;
   readonly targetStatus: DeliveryStatus;
   readonly source: ProofSource;
+  /** Requester and target answer to one key of the keys file, or to one issuer. */
+  readonly samePrincipal: boolean;
 }
 
-/** Reads `session requester target accepted_at status source`. Source: shared/window/src/lua/lib/proof.lua. */
+/** Reads `session requester target accepted_at status source[ within]`. Source: shared/window/src/lua/lib/proof.lua. */
 export function parseSessionProof(record: string): SessionProof {
-  const [sessionId, requester, target, acceptedAt, targetStatus, source] = record.split(" ") as [
+  const [sessionId, requester, target, acceptedAt, targetStatus, source, within] = record.split(" ") as [
     ...[string, string, string, string],
     DeliveryStatus,
     ProofSource,
+    string?,
   ];
-  return { sessionId, requester, target, acceptedAt: Number(acceptedAt), targetStatus, source };
+  const samePrincipal = within !== undefined;
+  return { sessionId, requester, target, acceptedAt: Number(acceptedAt), targetStatus, source, samePrincipal };
 }

@@ -72,9 +72,9 @@ export function parsePendingSession(line: string): PendingSession {
   };
 }
 
-/** Reads the proof that a target has of its own, `accepted_at source requester session`. */
+/** Reads the proof that a target has of its own, `accepted_at source requester session[ within]`. */
 export function parseTargetProof(line: string, target: string): SessionProof {
-  const [acceptedAt, source, requester, name] = line.split(" ") as [string, string, string, string];
+  const [acceptedAt, source, requester, name, within] = line.split(" ") as [string, string, string, string, string?];
   return {
     sessionId: SESSION_ID_PREFIX + name,
     requester: agentNamed(requester),
@@ -82,6 +82,7 @@ export function parseTargetProof(line: string, target: string): SessionProof {
     acceptedAt: Number(acceptedAt),
     targetStatus: "online",
     source: source === "g" ? "simple_session_api" : "websocket_envelope",
+    samePrincipal: within !== undefined,
   };
 }
 

@@ -99,6 +99,8 @@ function keysOfPartition(p: number, generation: number, number: number) {
     /** Published envelopes by minute and counter. */
     published: counted("published"),
     proofs: counted("proofs"),
+    /** Of requests between agents of one principal. */
+    proofsWithin: `${counted("proofs")}:within`,
     lastOnlineProof: counted("last-online-proof"),
   } as const;
 }

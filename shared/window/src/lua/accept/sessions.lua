@@ -33,12 +33,16 @@ local function make_sessions(batch, settings, claims)
 
   local function record_proof(newcomer, delivery, origin)
     local source = origin == 'gateway' and 'simple_session_api' or 'websocket_envelope'
-    local proof = format_proof(newcomer.id, newcomer.from, newcomer.to, batch.now_text, delivery, source)
-    redis.call('LPUSH', settings.proofs_key, proof)
-    redis.call('LTRIM', settings.proofs_key, 0, settings.proofs_kept - 1)
+    local is_within = newcomer.proofs_within_key ~= nil
+    local proof = format_proof(newcomer.id, newcomer.from, newcomer.to, batch.now_text, delivery, source, is_within)
+    -- Those within one principal are kept apart, so that they push out no other.
+    local proofs_key = newcomer.proofs_within_key or settings.proofs_key
+    redis.call('LPUSH', proofs_key, proof)
+    redis.call('LTRIM', proofs_key, 0, settings.proofs_kept - 1)
     if delivery ~= 'online' then return end
     redis.call('HSET', settings.last_proof_key, 'proof', proof)
     local words = { batch.now_text, string.sub(origin, 1, 1), newcomer.requester, newcomer.name }
+    if is_within then words[#words + 1] = 'within' end
     asked_of(batch, newcomer.asked_key).proof = table.concat(words, ' ')
   end
 
@@ -60,7 +64,8 @@ local function make_sessions(batch, settings, claims)
 
   function sessions.take_request(bucket, digest, to, origin, text, id, number, asked_number, opened_number, principal_number,
     principal_opened_number, principal, from, ttl, held_elsewhere, opened_elsewhere, principal_opened_elsewhere,
-    principal_holds_most, principal_opens_most, agent_number, agent_holds_elsewhere, agents_share, ...)
+    principal_holds_most, principal_opens_most, agent_number, agent_holds_elsewhere, agents_share,
+    proofs_within_number, ...)
     local claim = claims.of(...)
     if claims.answer(claim) then return end
     local session = {
@@ -72,7 +77,7 @@ local function make_sessions(batch, settings, claims)
       principal_opened_elsewhere = tonumber(principal_opened_elsewhere),
       principal_holds_most = tonumber(principal_holds_most), principal_opens_most = tonumber(principal_opens_most),
       agent_key = KEYS[tonumber(agent_number)], agent_holds_elsewhere = tonumber(agent_holds_elsewhere),
-      agents_share = tonumber(agents_share),
+      agents_share = tonumber(agents_share), proofs_within_key = KEYS[tonumber(proofs_within_number)],
     }
     if redis.call('SISMEMBER', bucket, digest) == 1 then
       local result = { 'duplicate' }
