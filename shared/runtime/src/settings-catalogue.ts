@@ -209,7 +209,8 @@ export const SETTINGS = {
   RELAY_DRAIN_MS: {
     schema: integer(0, 600_000),
     default: "10000",
-    description: "Time within which a stopping ws-connector closes its connections, from two seconds after its notice on; 0 = at once.",
+    description:
+      "Time within which a stopping ws-connector closes its connections, from two seconds after its notice on; 0 = at once.",
   },
   RELAY_PUBLIC_REQUESTS_PER_MINUTE: {
     schema: integer(0, 1_000_000),
