@@ -36,12 +36,12 @@ export class PythonAgent {
 
   /** Resolves when the text has been printed so many times. */
   async says(text: string, times = 1): Promise<void> {
-    await until(`the agent says ${text}`, () => this.#printed.split(text).length > times || this.hasEnded, 10_000);
+    await until(`the agent says ${text}`, () => this.#printed.split(text).length > times || this.hasEnded);
     if (this.#printed.split(text).length <= times) throw new Error(`It ended without: ${text}\n${this.#printed}`);
   }
 
   /** Resolves with the exit code once the agent has ended by itself. */
-  async end(withinMs = 10_000): Promise<number | null> {
+  async end(withinMs?: number): Promise<number | null> {
     await until("the agent ends by itself", () => this.hasEnded, withinMs);
     await this.#closed;
     return this.#child.exitCode;

@@ -9,13 +9,14 @@ import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { canonical, type Frame } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
+import { serveWhole } from "../support/whole-relay.ts";
 import { PYTHON_SOURCES, PythonAgent } from "./python-agent.ts";
 
 const VECTORS = new URL("../../../shared/vectors/jcs/input/", import.meta.url);
 
 const relay = useRelay("alice", "bob", "carol-hmac");
 const agents: PythonAgent[] = [];
-const pod = given(() => relay.startWsConnector());
+const pod = given(() => serveWhole(relay));
 const alice = given(() => relay.online(pod, "alice"));
 
 /** Ends the agents that run, none of which has shown a secret. */
@@ -118,6 +119,7 @@ describe("the Python example", () => {
   test("comes back after its pod was killed, and replies again", async () => {
     const [doomed, view] = [await relay.startWsConnectorProcess(), relay.view()];
     const proxy = await new WireProxy(doomed.url).start();
+    proxy.presence = async (path) => await (await fetch(`${pod.url}${path}`)).text();
     const agent = await online("bob", proxy.url);
     const before = (await view.route("bob"))?.connection;
     proxy.lead(pod.url);
