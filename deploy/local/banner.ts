@@ -6,6 +6,8 @@ export interface Started {
   readonly websocketUrl: string;
   /** The development API key of agent://alice; undefined when the keys come from RELAY_KEYS_FILE. */
   readonly apiKey: string | undefined;
+  /** RELAY_KEYS_FILE, where the keys come from it. */
+  readonly keysFile: string | undefined;
   /** Process ids of each primary of its own Redis Cluster, and of its replica; undefined when it has none. */
   readonly shards: readonly (readonly [primary: number, replica: number])[] | undefined;
 }
@@ -17,7 +19,7 @@ const REQUEST = '{"from":"agent://alice","to":"agent://bob","message":"Hello, Bo
 
 /** The text printed when the relay is up: addresses, and commands that send a first message. */
 export function banner(started: Started): string {
-  const sending = started.apiKey === undefined ? HOW_TO_MAKE_A_KEY : firstMessage(started, started.apiKey);
+  const sending = started.apiKey === undefined ? howToMakeAKey(started) : firstMessage(started, started.apiKey);
   const failing = started.shards === undefined ? "" : `\n${failover(started.shards)}`;
   return `
 Agent Relay is up.
@@ -30,10 +32,12 @@ Ctrl-C stops it.
 `;
 }
 
-const HOW_TO_MAKE_A_KEY = `The keys come from RELAY_KEYS_FILE. To make one:
+function howToMakeAKey({ baseUrl, keysFile }: Started): string {
+  return `The keys come from ${keysFile}. To make one:
 
-  npm run keys -- new-api-key --agent agent://<name>
+  npm run keys -- new-api-key --agent agent://<name> --file ${keysFile} --url ${baseUrl}
 `;
+}
 
 function firstMessage({ baseUrl }: Started, apiKey: string): string {
   const url = baseUrl === DEFAULT_URL ? "" : ` --url ${baseUrl}`;

@@ -34,7 +34,8 @@ await runService(process, () => {
     await relay.start();
     const { url: baseUrl, websocketUrl, agents } = relay;
     const shards = await provisions.cluster?.shards();
-    process.stdout.write(banner({ baseUrl, websocketUrl, apiKey: agents?.api_key, shards }));
+    const keysFile = env.RELAY_KEYS_FILE;
+    process.stdout.write(banner({ baseUrl, websocketUrl, apiKey: agents?.api_key, keysFile, shards }));
   };
   return { service: { start, stop: () => relay.stop() }, logger: relay.logger };
 });

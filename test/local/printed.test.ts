@@ -9,6 +9,7 @@ describe("what npm start prints", () => {
     baseUrl: "http://127.0.0.1:8080",
     websocketUrl: "ws://127.0.0.1:8080/ws",
     apiKey: "rk_example",
+    keysFile: undefined,
     shards: undefined,
   };
 
@@ -50,8 +51,9 @@ describe("what npm start prints", () => {
   });
 
   test("says how to make a key when it knows none", () => {
-    const text = banner({ ...started, apiKey: undefined });
-    expect(text).toContain("npm run keys -- new-api-key");
+    const text = banner({ ...started, apiKey: undefined, keysFile: "/etc/keys.json" });
+    const terms = "--agent agent://<name> --file /etc/keys.json --url http://127.0.0.1:8080";
+    expect(text).toContain(`npm run keys -- new-api-key ${terms}`);
     expect(text).not.toContain("x-api-key");
   });
 });

@@ -74,7 +74,8 @@ export const SETTINGS = {
     schema: text("must be an http or https URL without trailing slash", (url) => isPlainUrl(url, ["http:", "https:"])),
     default: "http://HOST:PORT",
     derive: deriveBaseUrl,
-    description: "Base address of the HTTP surfaces, as clients reach it.",
+    description:
+      "Base address of the HTTP surfaces, as clients reach it, with its path prefix if it has one: https://host/relay.",
   },
   RELAY_WS_URL: {
     schema: text("must be a ws or wss URL without trailing slash", (url) => isPlainUrl(url, ["ws:", "wss:"])),
@@ -108,7 +109,7 @@ export const SETTINGS = {
   RELAY_PUBLIC_HOSTS: {
     schema: list("must be host names, separated by commas", (host) => /^[a-z0-9.-]+(?::[0-9]{1,5})?$/.test(host)),
     default: null,
-    description: "Host names under which the relay is expected to be reached, separated by commas.",
+    description: "Names under which clients dial the relay, as host or host:port, separated by commas.",
   },
   RELAY_TRUSTED_PROXY_HOPS: {
     schema: integer(0, 10),
