@@ -2,7 +2,7 @@ import { createHash, createPrivateKey, sign } from "node:crypto";
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { CheckOnline } from "protocol/contract/presence.ts";
 import { OnlineAgents, Ready, SelfTestGuide, SelfTestPass } from "protocol/contract/responses.ts";
-import { SessionRecord } from "protocol/contract/session.ts";
+import { SESSION_OVER, SessionRecord } from "protocol/contract/session.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
 import { KEY_PREFIX } from "window/redis/keys.ts";
 import type { Session } from "window/sessions.ts";
@@ -100,6 +100,7 @@ describe("a session", () => {
       ...(["approved", "rejected", "expired"] as const).map((status) => adviceOf(status, "online")),
     ];
     expect(new Set(all).size).toBe(all.length);
+    expect(adviceOf("expired", "online")).toBe(SESSION_OVER);
   });
 
   test.each(["ses_00000000000000000000000000", "ses_zz000000000000000000000000", "x", "%00", "*", "%E0%A4%A"])(

@@ -1,5 +1,5 @@
 import { targetDelivery } from "protocol/contract/presence.ts";
-import { PROOF_BOUNDARY, type SessionRecord } from "protocol/contract/session.ts";
+import { PROOF_BOUNDARY, SESSION_OVER, type SessionRecord } from "protocol/contract/session.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { Session } from "window/sessions.ts";
 
@@ -22,7 +22,7 @@ export function sessionRecord(session: Session): SessionRecord {
 
 /** For both of its agents. An approval opens the handoff gate only where the target received the request. */
 function nextAction({ status, delivery }: Session): string {
-  if (status === "expired") return "It is over: the requester requests a new session.";
+  if (status === "expired") return SESSION_OVER;
   if (status === "rejected")
     return "It is over: the requester asks another target, or this one again with a new request that says what has changed.";
   if (delivery !== "online") return UNDELIVERED;

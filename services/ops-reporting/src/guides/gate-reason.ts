@@ -25,9 +25,18 @@ function ofTarget(standing: Standing): string {
   return `${OF_TARGET[standing.freshness.state]}${whose(standing)}`;
 }
 
-function whose({ freshness, isWithinPrincipal }: Standing): string {
-  if (freshness.state !== "fresh") return "";
-  return isWithinPrincipal ? ", between agents of one key or issuer" : ", whoever requested it";
+function whose(standing: Standing): string {
+  if (standing.freshness.state !== "fresh") return "";
+  const requester = standing.isWithinPrincipal ? ", between agents of one key or issuer" : ", whoever requested it";
+  return `${requester}${notPermitted(standing)}`;
+}
+
+/** What the asker has to name before a fresh proof permits anything. */
+function notPermitted({ isPermitted, target }: Standing): string {
+  if (isPermitted) return "";
+  return target === null
+    ? "; not permitted with session_id but no target_agent_id: add target_agent_id"
+    : "; not permitted without a session of yours that the target approved: add session_id";
 }
 
 function ofSession({ decision, freshness }: Standing, { session }: Target): string {

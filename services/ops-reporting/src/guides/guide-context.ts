@@ -38,7 +38,8 @@ export function guideContext(
   query: GuideQuery = {},
   target: Target | null = null,
 ): GuideContext {
-  const standing = target === null ? windowStanding(source, settings) : targetStanding(source, target, settings, query);
+  const standing =
+    target === null ? windowStanding(source, settings, query) : targetStanding(source, target, settings, query);
   return {
     guide,
     source,

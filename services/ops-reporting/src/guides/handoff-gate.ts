@@ -41,7 +41,7 @@ export function handoffGate(context: GuideContext): HandoffGate {
     scope: target === null ? "process_window" : "target",
     accepted_online_target: freshness.state !== "none",
     ...proofGate(freshness, settings.proofFreshnessMs),
-    important_handoff_permitted_from_process_window: isPermitted(context),
+    important_handoff_permitted_from_process_window: standing.isPermitted,
     target_presence: target === null ? null : presenceOf(target),
     last_request_accepted_at_iso: isoOrNull(target?.lastRequestAt ?? null),
     proof_requester_is_you: standing.isOwnProof,
@@ -57,13 +57,6 @@ function presenceOf({ presence }: Target): HandoffGate["target_presence"] {
     ...(isCongested ? { reason: "congested" } : {}),
     last_seen_iso: isoOrNull(lastSeen),
   };
-}
-
-/** A fresh proof permits a handoff to the target; to who asks for themselves, only in a session that the target approved. */
-function isPermitted({ standing, query }: GuideContext): boolean {
-  if (standing.freshness.state !== "fresh") return false;
-  const isForAsker = query.from !== undefined || query.session_id !== undefined;
-  return standing.target === null || !isForAsker || standing.decision === "approved";
 }
 
 /** What must be proven before a handoff, in the order in which it is reached. Pure. */

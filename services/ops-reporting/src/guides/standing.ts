@@ -22,6 +22,8 @@ export interface Standing {
   readonly isOwnProof: boolean | null;
   /** The request that freshness is of is known to be between agents of one principal. */
   readonly isWithinPrincipal: boolean;
+  /** A handoff is permitted now, to who asks. */
+  readonly isPermitted: boolean;
   readonly allowed: AllowedNextStep;
   readonly status: ActivationStatus;
   /** Null: nothing is missing. */
@@ -35,12 +37,13 @@ export interface Standing {
 }
 
 /** Pure. */
-export function windowStanding(source: ReportSource<"presence">, settings: Settings): Standing {
+export function windowStanding(source: ReportSource<"presence">, settings: Settings, query: GuideQuery): Standing {
   const { freshness, status, bottleneck, nextAction } = activationOf(source, settings);
   return {
     freshness,
     isOwnProof: null,
     isWithinPrincipal: source.lastOnlineProof?.samePrincipal === true,
+    isPermitted: isPermitted(freshness, query, null),
     status,
     // A fresh proof permits a handoff, whoever is online by now; reports name that as what ails the window.
     bottleneck: freshness.state === "fresh" ? "none" : bottleneck,
@@ -68,9 +71,20 @@ export function targetStanding(source: ReportSource, read: Target, settings: Set
   const allowed = allowedAtTarget(target, freshness, decision);
   const isOwnProof = isOwn(lastOnlineProof?.requester, query.from, settings);
   const isWithinPrincipal = decision === null && isShownWithin(target, settings);
-  const advice = adviceAt(target, allowed, { decision, isOwnProof });
+  const known = { decision, isOwnProof, isPermitted: isPermitted(freshness, query, decision) };
+  const advice = adviceAt(target, allowed, known);
   const activation = activationAt(target, freshness, decision);
-  return { freshness, isOwnProof, isWithinPrincipal, allowed, ...activation, advice, target, decision };
+  return { freshness, ...known, isWithinPrincipal, allowed, ...activation, advice, target };
+}
+
+/** A fresh proof permits a handoff. To who asks for themselves it does so only in a session that the target approved. */
+function isPermitted(
+  { state }: ProofFreshness,
+  { from, target_agent_id, session_id }: GuideQuery,
+  decision: SessionDecision | null,
+): boolean {
+  const isForAsker = session_id !== undefined || (from !== undefined && target_agent_id !== undefined);
+  return state === "fresh" && (!isForAsker || decision === "approved");
 }
 
 /** Where identities are hidden, asking with one id after the other would tell who asked whom. */

@@ -1,4 +1,5 @@
 import type { AllowedNextStep, SessionDecision } from "protocol/contract/reports/guides.ts";
+import { SESSION_OVER } from "protocol/contract/session.ts";
 import type { Target } from "window/targets.ts";
 
 /** What advice is made of, beside the target: its decision on the session of the query, and whose the proof is. */
@@ -6,6 +7,8 @@ export interface Known {
   readonly decision: SessionDecision | null;
   /** The asker sent the request that the proof is of; null where the asker may not know. */
   readonly isOwnProof: boolean | null;
+  /** A handoff is permitted to the asker. */
+  readonly isPermitted: boolean;
 }
 
 /** To who asks, about the target; what the target's owner does stands in connector_recovery. */
@@ -20,8 +23,7 @@ const ADVICE: Readonly<Record<AllowedNextStep, string>> = {
     "The target rejected the session: ask another target, or this one again once you can say in purpose what has changed.",
 };
 
-const OVER =
-  "The session's time ran out before the target decided: ask another target, or this one again once it has time to answer.";
+const NOT_PERMITTED = "Read in the first-job handoff what was decided on your newest session, or how to request one.";
 
 /** Whose request the target's fresh proof is: another's is a go as well, and nothing that the asker has. Pure. */
 export function freshProof({ decision, isOwnProof }: Known): string {
@@ -33,13 +35,13 @@ export function freshProof({ decision, isOwnProof }: Known): string {
 
 /** What to do at a step of the way to this target. Pure. */
 export function adviceAt({ presence }: Target, step: AllowedNextStep, known: Known): string {
-  const { decision } = known;
-  const advice = step === "open_marketplace_first_job_handoff" ? `${freshProof(known)} ${ADVICE[step]}` : ADVICE[step];
+  const { decision, isPermitted } = known;
+  const isOpen = step === "open_marketplace_first_job_handoff";
+  const advice = isOpen ? `${freshProof(known)} ${isPermitted ? ADVICE[step] : NOT_PERMITTED}` : ADVICE[step];
   if (decision === "unknown") return `No such session of yours. ${advice}`;
   if (decision === "expired")
-    return step === "ask_another_target" ? OVER : `Newer sessions took this one's place. ${advice}`;
-  const isProven = step === "open_marketplace_first_job_handoff" || step === "wait_for_target_decision";
-  if ((decision === "pending" || decision === "approved") && !isProven) {
+    return step === "ask_another_target" ? SESSION_OVER : `Newer sessions took this one's place. ${advice}`;
+  if ((decision === "pending" || decision === "approved") && !isOpen && step !== "wait_for_target_decision") {
     return `This session has no fresh proof. ${advice}`;
   }
   if (step === "bring_target_connector_online" && presence.isCongested) {

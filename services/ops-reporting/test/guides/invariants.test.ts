@@ -79,12 +79,22 @@ describe.each(CASES)("$name", (asked) => {
   });
 
   test("no gate permits a handoff to who asks for themselves without a session that is approved and proven", () => {
-    if (asked.query.target_agent_id === undefined) return;
-    const isForAsker = asked.query.from !== undefined || asked.query.session_id !== undefined;
+    const { from, target_agent_id, session_id } = asked.query;
+    const isForAsker = session_id !== undefined || (from !== undefined && target_agent_id !== undefined);
     const isApproved = gate.target_decision === "approved";
     expect(gate.important_handoff_permitted_from_process_window).toBe(
       gate.status.startsWith("go_") && (isApproved || !isForAsker),
     );
+  });
+
+  test("a gate that permits nothing under a fresh proof says what the asker lacks, and no guide says to go on", () => {
+    if (gate.important_handoff_permitted_from_process_window) {
+      expect(gate.reason).not.toContain("not permitted");
+      return;
+    }
+    const isUnnamed = gate.status.startsWith("go_") && gate.target_decision === null;
+    expect(gate.reason.includes("not permitted")).toBe(isUnnamed);
+    expect(all.filter(([, { next_action }]) => /\bGo\b/.test(next_action)).map(([id]) => id)).toEqual([]);
   });
 
   test("a session request is printed to be sent only where the guide is ready to run", () => {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "@jest/globals";
+import type { GuideQuery } from "protocol/contract/reports/guides.ts";
 import { STARTED_AT, sourceOf, type WholeSource } from "../report-sources.ts";
 import * as windows from "./windows.ts";
-import { SETTINGS, written } from "./written.ts";
+import { NAMED, SESSION_ID, SETTINGS, written } from "./written.ts";
 
 /** Guides without a target: of the whole window. */
 
@@ -99,6 +100,26 @@ describe("the gate", () => {
       ms_until_refresh_due: null,
       stale_by_ms: null,
     });
+  });
+
+  test("permits nothing to a query that has session_id and no target_agent_id, and says what to add", () => {
+    const gateFor = (query: GuideQuery) => written(windows.FRESH, query).marketplaceHandoffStatus;
+    const { from } = NAMED;
+    for (const query of [{ session_id: SESSION_ID }, { from, session_id: SESSION_ID }]) {
+      expect(gateFor(query)).toMatchObject({
+        status: GO,
+        important_handoff_permitted_from_process_window: false,
+        reason:
+          "The last proof of this window is fresh, whoever requested it; not permitted with session_id but no target_agent_id: add target_agent_id.",
+      });
+    }
+    for (const query of [{}, { from }]) {
+      expect(gateFor(query)).toMatchObject({
+        status: GO,
+        important_handoff_permitted_from_process_window: true,
+        reason: "The last proof of this window is fresh, whoever requested it.",
+      });
+    }
   });
 
   test("takes its window from the setting", () => {

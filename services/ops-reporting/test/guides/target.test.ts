@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import type { GuideQuery } from "protocol/contract/reports/guides.ts";
+import { SESSION_OVER } from "protocol/contract/session.ts";
 import { FRESHNESS_MS, proofOf, STARTED_AT } from "../report-sources.ts";
 import { TABLE, type TargetSituation } from "./target-situations.ts";
 import * as windows from "./windows.ts";
@@ -76,6 +77,22 @@ describe("with a target, the gate is that target's", () => {
     expect(permitted(NAMED)).toBe(false);
     expect(permitted({ ...NAMED, session_id: SESSION_ID })).toBe(true);
     expect(permitted({ ...NAMED, from: "agent://carol", session_id: SESSION_ID })).toBe(false);
+  });
+
+  test("under a fresh proof, it tells who names no session what is lacking, and next what its link reads", () => {
+    const { marketplaceHandoffStatus } = written(windows.FRESH, NAMED, withSession("rejected"));
+    expect(marketplaceHandoffStatus).toMatchObject({
+      status: GO,
+      reason:
+        "The target's last proof is fresh, whoever requested it; not permitted without a session of yours that the target approved: add session_id.",
+      next: {
+        action:
+          "The target has a fresh proof, of your own request. Read in the first-job handoff what was decided on your newest session, or how to request one.",
+      },
+    });
+    const { from: _, ...anonymous } = NAMED;
+    const gate = written(windows.FRESH, anonymous, withSession("rejected")).marketplaceHandoffStatus;
+    expect(gate.reason).toBe("The target's last proof is fresh, whoever requested it.");
   });
 
   test.each([
@@ -187,6 +204,11 @@ describe("with a session", () => {
     expect(gate.important_handoff_permitted_from_process_window).toBe(decision === "approved");
     expect(guides.marketplaceFirstJobHandoff.steps[2]).toMatchObject({ step: "target_decision", done });
     expect(guides.marketplaceFirstJobHandoff.next).toMatchObject({ who, request: null });
+  });
+
+  test("whose time ran out has the words of its look-up in every guide", () => {
+    for (const { next_action } of Object.values(written(windows.FRESH, asked, withSession("expired"))))
+      expect(next_action).toBe(SESSION_OVER);
   });
 
   test("one whose place newer ones took, while its time goes on, leads to the asker's own among these, else to a request", () => {

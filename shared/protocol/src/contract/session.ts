@@ -13,6 +13,10 @@ export type SessionStatus = (typeof SESSION_STATUSES)[number];
 export const TARGET_DECISIONS = ["pending", "approved", "rejected", "expired"] as const;
 export type TargetDecision = (typeof TARGET_DECISIONS)[number];
 
+/** What comes after a session that expired, in its look-up and in guides. */
+export const SESSION_OVER =
+  "The session is over, undecided: its requester asks another target, or this one again once it has time to answer.";
+
 /** Body of GET /sessions/{session_id}. Source: docs/protocol.md#sessions. */
 export const SessionRecord = z
   .strictObject({

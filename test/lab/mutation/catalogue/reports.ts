@@ -176,10 +176,31 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no handoff is permitted before the target approved it",
-    file: `${REPORTING}/guides/handoff-gate.ts`,
-    find: 'standing.target === null || !isForAsker || standing.decision === "approved"',
+    file: `${REPORTING}/guides/standing.ts`,
+    find: '(!isForAsker || decision === "approved")',
     replace: "true",
     tests: [INVARIANTS],
+  },
+  {
+    name: "a session without its target permits nothing",
+    file: `${REPORTING}/guides/standing.ts`,
+    find: "session_id !== undefined || (from !== undefined && target_agent_id !== undefined)",
+    replace: "(session_id ?? from) !== undefined && target_agent_id !== undefined",
+    tests: [INVARIANTS, "services/ops-reporting/test/guides/situations.test.ts"],
+  },
+  {
+    name: "a fresh proof that permits nothing says why",
+    file: `${REPORTING}/guides/gate-reason.ts`,
+    find: 'if (isPermitted) return "";',
+    replace: 'return "";',
+    tests: [INVARIANTS, "services/ops-reporting/test/guides/target.test.ts"],
+  },
+  {
+    name: "nobody is told to go on who is permitted nothing",
+    file: `${REPORTING}/guides/target-advice.ts`,
+    find: "isPermitted ? ADVICE[step] : NOT_PERMITTED",
+    replace: "ADVICE[step]",
+    tests: [INVARIANTS, "services/ops-reporting/test/guides/target.test.ts"],
   },
   {
     name: "no packet is ready under a fresh proof",

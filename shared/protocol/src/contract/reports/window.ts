@@ -34,7 +34,7 @@ const Iso = z.iso.datetime();
 const HandoffPermitted = z.boolean().meta({
   id: "HandoffPermitted",
   description:
-    "Without a target: the last proof of the window is fresh; no decision counts, nor who is online now. With target_agent_id alone: the target has a fresh proof, whoever requested it. With from or session_id beside it: the request of the session that session_id names is a fresh proof, and its target approved it.",
+    "Without a target: the last proof of the window is fresh; no decision counts, nor who is online now; false with session_id. With target_agent_id alone: the target has a fresh proof, whoever requested it. With from or session_id beside it: the request of the session that session_id names is a fresh proof, and its target approved it.",
 });
 
 /** Of every gate. */
