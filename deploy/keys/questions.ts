@@ -1,11 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, CREDENTIAL_PROBLEMS } from "protocol/contract/credential.ts";
+import { ERRORS } from "protocol/contract/errors.ts";
 import type { ApiKeyRecord, IssuerRecord, KeysFile, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { AgentHolders } from "protocol/credentials/agent-holders.ts";
 import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
 import { isValidAt, validityOf } from "protocol/signing/validity.ts";
+import { z } from "zod";
 import type { Wait } from "./command-line.ts";
 import type { Change } from "./in-force.ts";
 import { type Claims, unsignedToken } from "./issue.ts";
@@ -20,42 +22,42 @@ import { newOkpKey } from "./okp-key.ts";
 const ANSWER_WITHIN_MS = 2000;
 /** A relay that can read its keys file has what it says. */
 const IN_FORCE_WITHIN_MS = 5000;
-const BOTH = "one gateway and one connector were asked, and others, where it has several, do so within 5 seconds.";
 
 /** Of a signing key that was added, or removed. */
 export function ofKey(record: SigningKeyRecord, verb: Change["verb"]): Change {
   const register = { from: oneOf(record.agents), alg: record.alg, key_id: record.key_id, payload: {} };
-  return { verb, what: record.key_id, ask: isHeld(record) ? ofRegister(register, verb) : undefined, asked: BOTH };
+  return { verb, what: record.key_id, ask: isHeld(record) ? ofRegister(register, verb) : undefined };
 }
 
-/** Of an API key that was made: its text has to be known. */
+/** Of an API key that was made: its text has to be known. A gateway judges the key before it finds the request empty. */
 export function ofNewApiKey(record: ApiKeyRecord, apiKey: string): Change {
   const ask = async ({ url }: Wait) => {
     const init = { ...POST, headers: { ...POST.headers, "x-api-key": apiKey }, body: "{}" };
-    const { status } = (await answerOf(`${url}${SURFACES.sendMessage.path}`, init)) ?? {};
-    return [status === undefined ? undefined : status !== 401];
+    const answer = await answerOf(`${url}${SURFACES.sendMessage.path}`, init);
+    return { gateway: answer && answer.code === "invalid_request" };
   };
-  const asked = "one gateway was asked, and others, where it has several, do so within 5 seconds.";
-  return { verb: "accept", what: record.id, ask: isHeld(record) ? ask : undefined, asked };
+  return { verb: "accept", what: record.id, ask: isHeld(record) ? ask : undefined };
 }
 
 /** Of an API key that was revoked. Nobody has its text: all that shows is whether the gateway can read its keys file. */
 export function ofRevokedApiKey(id: string): Change {
   const ask = async ({ url, waitMs }: Wait) => {
-    if ((await answerOf(`${url}${SURFACES.ready.path}`)) === undefined) return [undefined];
+    if ((await answerOf(`${url}${SURFACES.ready.path}`)) === undefined) return { gateway: undefined };
     await delay(Math.min(waitMs, IN_FORCE_WITHIN_MS));
-    const { body } = (await answerOf(`${url}${SURFACES.ready.path}`)) ?? {};
-    return [body === undefined ? undefined : body.degraded?.includes("keys_file") !== true];
+    const answer = await answerOf(`${url}${SURFACES.ready.path}`);
+    if (answer === undefined) return { gateway: undefined };
+    const { status, ready, degraded = [] } = answer;
+    return { gateway: status === 200 && ready === true && !degraded.includes("keys_file") };
   };
-  const asked =
-    "it can read its keys file, as /ready of a gateway says. Whether that is this file, only a request with the key tells: 401.";
-  return { verb: "refuse", what: id, ask, asked };
+  const proof =
+    "it can read its keys file, as /ready of a gateway says, and loads a change within 5 seconds. Whether that is this file, only a request with the key tells: 401.";
+  return { verb: "refuse", what: id, ask, proof };
 }
 
 /** Of a credential that was issued. */
 export function ofCredential(agent: string, keyId: string, credential: string): Change {
   const register = { from: agent, alg: "ed25519", key_id: keyId, payload: { credential } } as const;
-  return { verb: "accept", what: "it", ask: ofRegister(register, "accept"), asked: BOTH };
+  return { verb: "accept", what: "it", ask: ofRegister(register, "accept") };
 }
 
 /** Of keys that an issuer got, or lost. @param keys a file that has the issuer with them. */
@@ -72,7 +74,7 @@ export function ofIssuerKeys(
   if (agent === undefined || key === undefined) return { verb, what };
   const iat = Math.max(Date.now(), ...record.revoked.map(({ issued_before }) => Date.parse(issued_before)));
   const ask = ofClaims(name, key.public_key, agent, Math.ceil(iat / 1000), verb);
-  return { verb, what: `${what} under the key ${thumbprintOf(key.public_key, "Ed25519")}`, ask, asked: BOTH };
+  return { verb, what: `${what} under the key ${thumbprintOf(key.public_key, "Ed25519")}`, ask };
 }
 
 /** Of a revocation. @param before Unix ms. */
@@ -83,7 +85,7 @@ export function ofRevocation(keys: KeysFile, name: string, revoked: string, befo
   const iat = Math.ceil(before / 1000) - 1;
   const isAskable = agent !== undefined && key !== undefined && iat * 1000 + CREDENTIAL_LIMITS.maxLifeMs > Date.now();
   const ask = isAskable ? ofClaims(name, key.public_key, agent, iat, "refuse") : undefined;
-  return { verb: "refuse", what: "them", ask, asked: BOTH };
+  return { verb: "refuse", what: "them", ask };
 }
 
 /** A credential with these claims, which its issuer has not signed. */
@@ -122,17 +124,37 @@ interface Register {
 
 function ofRegister(register: Register, verb: Change["verb"]): Change["ask"] {
   return async ({ url }) => {
-    const answers = await Promise.all([gatewayAnswer(register, url), connectorAnswer(register, url)]);
-    return answers.map((answer) => answer && isTaken(answer) === (verb === "accept"));
+    const isShown = (answer: Answer | undefined) => answer && isTaken(answer) === (verb === "accept");
+    const [gateway, connector] = await Promise.all([
+      gatewayAnswer(register, url),
+      // An address may serve HTTP and be none of a websocket, such as one with a fragment.
+      connectorAnswer(register, url).catch(() => undefined),
+    ]);
+    return { gateway: isShown(gateway), connector: isShown(connector) };
   };
 }
 
-interface Answer {
-  readonly code?: string;
-  /** Of a problem document; that of a frame is its message. */
-  readonly detail?: string;
-  readonly message?: string;
-  readonly degraded?: readonly string[];
+/** What is read of a problem document, of an error frame or hello, and of /ready. */
+const Answer = z
+  .object({
+    code: z.string(),
+    /** Of a problem document; that of a frame is its message. */
+    detail: z.string(),
+    message: z.string(),
+    frame: z.string(),
+    service: z.string(),
+    ready: z.boolean(),
+    degraded: z.array(z.string()),
+  })
+  .partial();
+type Answer = z.infer<typeof Answer>;
+
+/** @throws {Error} for what no relay says: another program may answer at that address. */
+function answerIn(text: string): Answer {
+  const answer = Answer.parse(JSON.parse(text));
+  const { code = "", frame, service } = answer;
+  if (Object.hasOwn(ERRORS, code) || frame === "hello" || service === "gateway") return answer;
+  throw new Error("No relay answers.");
 }
 
 /** Whether the signature alone is wrong; undefined for an answer that does not say. Source: docs/protocol.md#errors. */
@@ -146,34 +168,40 @@ function isTaken({ code, message, detail = message }: Answer): boolean | undefin
 const POST = { method: "POST", headers: { "content-type": "application/json" } };
 
 async function gatewayAnswer(register: Register, url: string): Promise<Answer | undefined> {
-  return (await answerOf(`${url}${SURFACES.selfTest.path}`, { ...POST, body: textOf(register) }))?.body;
+  return await answerOf(`${url}${SURFACES.selfTest.path}`, { ...POST, body: textOf(register) });
 }
 
-/** Undefined when none answers. */
-async function answerOf(url: string, init?: RequestInit): Promise<{ status: number; body: Answer } | undefined> {
+/** Undefined when no relay answers. */
+async function answerOf(url: string, init?: RequestInit): Promise<(Answer & { readonly status: number }) | undefined> {
   try {
     const response = await fetch(url, { ...init, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
-    return { status: response.status, body: (await response.json()) as Answer };
+    return { ...answerIn(await response.text()), status: response.status };
   } catch {
     return undefined;
   }
 }
 
+/** Undefined when no relay answers. One that greets, and no more, does not tell. */
 async function connectorAnswer(register: Register, url: string): Promise<Answer | undefined> {
-  const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
+  const { promise, resolve } = Promise.withResolvers<void>();
   const socket = new WebSocket(`${url.replace(/^http/, "ws")}${WEBSOCKET_PATH}`);
-  const timer = setTimeout(() => resolve(undefined), ANSWER_WITHIN_MS);
+  const timer = setTimeout(resolve, ANSWER_WITHIN_MS);
+  let answer: Answer | undefined;
   socket.addEventListener("message", ({ data }) => {
-    const frame = JSON.parse(String(data)) as Answer & { readonly frame: string };
-    if (frame.frame === "hello") socket.send(textOf(register));
-    if (frame.frame === "error") resolve(frame);
+    try {
+      answer = answerIn(String(data));
+      if (answer.frame === "hello") socket.send(textOf(register));
+      else resolve();
+    } catch {
+      resolve();
+    }
   });
-  socket.addEventListener("error", () => resolve(undefined));
-  socket.addEventListener("close", () => resolve(undefined));
-  return await promise.finally(() => {
-    clearTimeout(timer);
-    socket.close();
-  });
+  socket.addEventListener("error", () => resolve());
+  socket.addEventListener("close", () => resolve());
+  await promise;
+  clearTimeout(timer);
+  socket.close();
+  return answer;
 }
 
 /** base64url of zeros: no key has such a signature. */

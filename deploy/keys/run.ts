@@ -18,4 +18,12 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
 }
 
-if (import.meta.main) process.exitCode = await run(process.argv.slice(2), process);
+if (import.meta.main) {
+  const code = await run(process.argv.slice(2), process);
+  const written = [process.stdout, process.stderr].map(
+    (one) => new Promise<void>((done) => one.write("", () => done())),
+  );
+  await Promise.all(written);
+  // A websocket waits without limit for a server that does not answer its close.
+  process.exit(code);
+}

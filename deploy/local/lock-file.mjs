@@ -1,11 +1,23 @@
-import { readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
+import { lstatSync, readFileSync, readlinkSync, rmSync, utimes, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 
 const POLL_MS = 20;
+const RENEW_MS = 10_000;
+/** A lock from elsewhere that nobody renewed for so long has no living holder. */
+const ABANDONED_MS = 60_000;
+
+/** The boot of the machine, and the pid namespace: a pid from elsewhere names another process here, or none. */
+const PLACE = [
+  hostname(),
+  told(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
+  told(() => readlinkSync("/proc/self/ns/pid")),
+].join(" ");
+const OWN = `${process.pid} ${startOf(process.pid)} ${PLACE}`;
 
 /**
- * Runs `work` while this process alone holds the lock `path`: a symbolic link to nowhere, which names its holder from the moment it is
- * there. A lock whose holder died is taken over, whichever step it died at. Runs on Node 20, before anything is installed.
+ * Runs `work` while this process alone holds the lock, the file `path`, which names its holder. Another process takes over the lock of a
+ * dead holder. Runs on Node 20, before anything is installed.
  *
  * @template T
  * @param {string} path
@@ -18,25 +30,38 @@ export async function withLock(path, timeoutMs, work) {
   while (!create(path)) {
     if (removeIfAbandoned(path)) continue;
     if (Date.now() > deadline)
-      throw new Error(`${path} is held by another process; delete it if that process does not run.`);
+      throw new Error(
+        `Another process holds ${path}. If that process died, try again in a minute. Delete the file only if no process uses it.`,
+      );
     await delay(POLL_MS);
   }
+  const renewing = setInterval(() => renew(path), RENEW_MS).unref();
   try {
     return await work();
   } finally {
-    rmSync(path, { force: true });
+    clearInterval(renewing);
+    // A holder that stood still may have lost its lock to another.
+    if (holderOf(path) === OWN) rmSync(path, { force: true });
   }
 }
 
 /** @param {string} path */
 function create(path) {
   try {
-    symlinkSync(`${process.pid} ${startOf(process.pid)}`, path);
+    writeFileSync(path, OWN, { flag: "wx" });
     return true;
   } catch (error) {
     if (error.code === "EEXIST") return false;
+    // On a full disk the file is there, without its text.
+    if (error.syscall === "write") rmSync(path, { force: true });
     throw error;
   }
+}
+
+/** @param {string} path */
+function renew(path) {
+  const now = new Date();
+  utimes(path, now, now, () => {});
 }
 
 /**
@@ -54,42 +79,41 @@ function removeIfAbandoned(path) {
     if (isAbandoned(path)) rmSync(path, { force: true });
     return true;
   } finally {
-    rmSync(breaking);
+    rmSync(breaking, { force: true });
   }
 }
 
-/**
- * A pid alone would be another process's some day, in a container that of the next run.
- *
- * @param {string} path
- */
+/** A pid alone would be another process's some day. @param {string} path */
 function isAbandoned(path) {
-  const holder = holderOf(path);
-  if (holder === undefined) return false;
-  const [pid, start] = holder.split(" ");
+  const [, pid, start, place] = /^(\d+) (\d*) (.+)$/.exec(holderOf(path)) ?? [];
+  if (place !== PLACE) return ageOf(path) > ABANDONED_MS;
   if (!isAlive(Number(pid))) return true;
   const found = startOf(Number(pid));
-  return start !== "" && found !== "" && found !== start;
+  return found !== "" && found !== start;
 }
 
-/** Undefined when the lock is gone. */
+/** "" where the lock is gone, or its text not written yet. @param {string} path */
 function holderOf(path) {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return undefined;
-  }
+  return told(() => readFileSync(path, "utf8"));
 }
 
-/**
- * When a process started, in ticks since the boot, which is the 22nd field; "" where the system does not tell.
- *
- * @param {number} pid
- */
+/** NaN where the lock is gone. @param {string} path */
+function ageOf(path) {
+  return Date.now() - (lstatSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.NaN);
+}
+
+/** When a process started, in ticks since the boot, which is the 22nd field. @param {number} pid */
 function startOf(pid) {
-  try {
+  return told(() => {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  });
+}
+
+/** "" where the system does not tell. @param {() => string} read */
+function told(read) {
+  try {
+    return read();
   } catch {
     return "";
   }

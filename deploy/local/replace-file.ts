@@ -1,7 +1,12 @@
-import { type FileHandle, lstat, open, realpath, rename, rm, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { randomBytes } from "node:crypto";
+import { type FileHandle, lstat, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 
 const PERMISSIONS = 0o777;
+/** What follows the name of the file. Earlier versions had no random part. */
+const TEMPORARY = /^\.(?:[0-9a-f]{12}\.)?tmp$/;
+/** Nobody writes for so long. */
+const LEFT_BEHIND_MS = 60_000;
 
 /**
  * Replaces a file, or creates it. A reader sees the whole file before or after, never a part: the new text is on disk before it is
@@ -11,9 +16,8 @@ const PERMISSIONS = 0o777;
  */
 export async function replaceFile(file: string, text: string | Buffer, newMode = 0o600): Promise<void> {
   const target = await targetOf(file);
-  const temporary = `${target}.tmp`;
-  // One that a process left behind which died.
-  await rm(temporary, { force: true });
+  await removeLeftBehind(target);
+  const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
   try {
     await using handle = await open(temporary, "wx", newMode);
     await giveAccessOf(target, handle);
@@ -34,6 +38,16 @@ export async function targetOf(file: string): Promise<string> {
   if (target !== undefined) return target;
   if ((await lstat(file).catch(undefinedIfMissing)) === undefined) return file;
   throw new Error(`${file} is a link to a file that is not there; it was not changed.`);
+}
+
+/** A process that died left its temporary file, which may hold secrets. That of a living process is newer. */
+async function removeLeftBehind(target: string): Promise<void> {
+  const [folder, name] = [dirname(target), basename(target)];
+  const found = (await readdir(folder)).filter((one) => one.startsWith(name) && TEMPORARY.test(one.slice(name.length)));
+  for (const temporary of found.map((one) => join(folder, one))) {
+    const written = (await lstat(temporary).catch(undefinedIfMissing))?.mtimeMs ?? Number.NaN;
+    if (Date.now() - written > LEFT_BEHIND_MS) await rm(temporary, { force: true });
+  }
 }
 
 async function giveAccessOf(file: string, to: FileHandle): Promise<void> {

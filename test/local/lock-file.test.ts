@@ -1,13 +1,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir, readlink, symlink } from "node:fs/promises";
+import { readdir, readFile, readlink, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { withLock } from "../../deploy/local/lock-file.mjs";
+import { fakeTimers } from "../support/fake-timers.ts";
 import { runProgram } from "../support/run-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { until } from "../support/until.ts";
 
 const SOURCE = new URL("../../deploy/local/lock-file.mjs", import.meta.url).href;
+const MINUTE_S = 60;
+const onLinux = process.platform === "linux" ? test : test.skip;
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let lock: string;
@@ -19,6 +23,19 @@ beforeEach(async () => {
 afterEach(async () => {
   await folder[Symbol.asyncDispose]();
 });
+
+/** Where this process is, as its own lock says behind its pid and its start. */
+async function place(): Promise<string> {
+  const own = await withLock(lock, 0, () => readFile(lock, "utf8"));
+  return /^\d+ \d* (.+)$/.exec(own)?.[1] ?? "";
+}
+
+/** A lock that was renewed so many seconds ago. */
+async function lockOf(holder: string, seconds = 0): Promise<void> {
+  await writeFile(lock, holder);
+  const then = Date.now() / 1000 - seconds;
+  await utimes(lock, then, then);
+}
 
 describe("The lock file", () => {
   test("lets one in at a time, and is gone afterwards", async () => {
@@ -40,11 +57,11 @@ describe("The lock file", () => {
   });
 
   test("is taken over from a process that died, by one after the other", async () => {
-    await symlink(`${await pidOfTheDead()} `, lock);
+    await lockOf(`${await pidOfTheDead()} 1 ${await place()}`);
     let inside = 0;
     const visit = async () => {
       inside += 1;
-      const [holder, together] = [await readlink(lock), inside];
+      const [holder, together] = [await readFile(lock, "utf8"), inside];
       inside -= 1;
       return [holder.split(" ")[0], together];
     };
@@ -53,16 +70,49 @@ describe("The lock file", () => {
     expect(await readdir(folder.path)).toEqual([]);
   });
 
-  const whereStartsAreTold = process.platform === "linux" ? test : test.skip;
-  whereStartsAreTold("is taken over from a process whose pid another has by now", async () => {
-    await symlink(`${process.pid} 1`, lock);
+  onLinux("is taken over from a process whose pid another has by now", async () => {
+    await lockOf(`${process.pid} 1 ${await place()}`);
     expect(await withLock(lock, 0, () => "in")).toBe("in");
+  });
+
+  onLinux("names the pid namespace of its holder, in which alone its pid means anything", async () => {
+    expect(await place()).toContain(await readlink("/proc/self/ns/pid"));
+  });
+
+  test.each([
+    ["a holder in another container or on another machine", async () => `${await pidOfTheDead()} 1 elsewhere`],
+    ["a holder elsewhere with a pid that is here another's", async () => `${process.pid} 1 elsewhere`],
+    ["a holder that has not written its name yet", async () => ""],
+  ])("is taken over from %s only when it was not renewed for a minute", async (_, holder) => {
+    await lockOf(await holder(), MINUTE_S - 5);
+    await expect(withLock(lock, 0, () => "in")).rejects.toThrow(lock);
+    await lockOf(await holder(), MINUTE_S + 5);
+    expect(await withLock(lock, 0, () => "in")).toBe("in");
+  });
+
+  test("is renewed while its holder works", async () => {
+    fakeTimers("setTimeout", "clearTimeout");
+    try {
+      await withLock(lock, 0, async () => {
+        await utimes(lock, 1, 1);
+        jest.advanceTimersByTime(10_000);
+        await until("it is renewed", async () => (await stat(lock)).mtimeMs > 1000);
+      });
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  test("stays that of another who took it over from a holder that stood still", async () => {
+    await withLock(lock, 0, () => lockOf("1 1 elsewhere"));
+    expect(await readFile(lock, "utf8")).toBe("1 1 elsewhere");
   });
 
   test("is free again whichever call its holder died at, while it took it over from one that died before", async () => {
     const left = new Set<string>();
+    const dead = `${await pidOfTheDead()} 1 ${await place()}`;
     for (let call = 1; ; call += 1) {
-      await symlink(`${await pidOfTheDead()} `, lock);
+      await lockOf(dead);
       const { code } = await runProgram(process.execPath, ["--input-type=module", "--eval", killedAt(call)]);
       left.add((await readdir(folder.path)).join(" "));
       expect(await withLock(lock, 0, () => "in")).toBe("in");

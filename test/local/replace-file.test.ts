@@ -1,4 +1,4 @@
-import { chown, lstat, readdir, readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
+import { chown, lstat, readdir, readFile, rename, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { replaceFile } from "../../deploy/local/replace-file.ts";
@@ -68,9 +68,18 @@ describe("A file that is replaced", () => {
     expect((await lstat(file)).isSymbolicLink()).toBe(true);
   });
 
-  test("leaves nothing of a process that died before", async () => {
-    await writeFile(`${file}.tmp`, "half");
+  test("leaves nothing of a process that died, and what is new to whoever may be writing it", async () => {
+    const [old, former, young] = ["0123456789ab.", "", "ba9876543210."].map((random) => `keys.json.${random}tmp`);
+    const others = ["keys.json.mine.tmp", "other.keys.json.tmp"];
+    for (const name of [old, former, young, ...others]) await writeFile(join(folder.path, name as string), "half");
+    for (const name of [old, former, ...others]) await utimes(join(folder.path, name as string), 1, 1);
     await replaceFile(file, "new");
-    expect(await readdir(folder.path)).toEqual(["keys.json"]);
+    expect((await readdir(folder.path)).sort()).toEqual(["keys.json", ...others, young].sort());
+  });
+
+  test("is whole after several replace it at once", async () => {
+    const texts = Array.from({ length: 20 }, (_, n) => `${n}`.repeat(10_000));
+    await Promise.all(texts.map((text) => replaceFile(file, text)));
+    expect([texts.includes(await readFile(file, "utf8")), await readdir(folder.path)]).toEqual([true, ["keys.json"]]);
   });
 });

@@ -1,0 +1,116 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import type { SigningKeyRecord } from "protocol/contract/keys-file.ts";
+import { WebSocketServer } from "ws";
+import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
+import { ofKey, ofNewApiKey, ofRevokedApiKey } from "../../deploy/keys/questions.ts";
+import { runProgram } from "../support/run-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+/** Something that answers at the address of a relay. */
+
+const RUN = fileURLToPath(new URL("../../deploy/keys/run.ts", import.meta.url));
+const TERMS = { id: "alice-1", agents: ["agent://alice"], expiresAt: undefined };
+const READY = { ok: true, service: "gateway", ready: true };
+const HELLO = JSON.stringify({ frame: "hello" });
+const refusal = (code: string) => JSON.stringify({ frame: "error", code });
+
+/** What it answers over HTTP. */
+let http: { status: number; body: unknown };
+/** The frames that it sends to each websocket; undefined where it has none. */
+let frames: string[] | undefined;
+
+const websockets = new WebSocketServer({ noServer: true });
+let server: ReturnType<typeof createServer>;
+let url: string;
+
+beforeEach(async () => {
+  server = createServer((_, response) => {
+    response.writeHead(http.status, { "content-type": "application/json" }).end(JSON.stringify(http.body));
+  });
+  server.on("upgrade", (request, socket, head) => {
+    if (frames === undefined) socket.end("HTTP/1.1 404 Not Found\r\n\r\n");
+    else websockets.handleUpgrade(request, socket, head, greet);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterEach(() => {
+  for (const client of websockets.clients) client.terminate();
+  server.closeAllConnections();
+  server.close();
+});
+
+/** It answers no close either. */
+function greet(websocket: import("ws").WebSocket): void {
+  for (const frame of frames ?? []) websocket.send(frame);
+  websocket.pause();
+}
+
+describe("An API key that was made", () => {
+  test.each<[number, unknown, boolean | undefined]>([
+    [400, { code: "invalid_request" }, true],
+    [401, { code: "invalid_api_key" }, false],
+    [429, { code: "rate_limited" }, false],
+    [503, { code: "not_ready" }, false],
+    [404, { error: "no such route" }, undefined],
+    [200, null, undefined],
+  ])("is accepted only where its request is found empty: %s %j", async (status, body, gateway) => {
+    http = { status, body };
+    const { record, apiKey } = makeApiKey(TERMS);
+    expect(await ofNewApiKey(record, apiKey).ask?.({ url, waitMs: 1 })).toEqual({ gateway });
+  });
+});
+
+describe("An API key that was revoked", () => {
+  test.each<[number, unknown, boolean | undefined]>([
+    [200, READY, true],
+    [200, { ...READY, degraded: ["keys_file"] }, false],
+    [503, READY, false],
+    [503, { code: "not_ready", service: "gateway", ready: false }, false],
+    [200, { ready: true }, undefined],
+    [200, { ...READY, degraded: 1 }, undefined],
+    [404, { error: "no such route" }, undefined],
+  ])("is refused only where a gateway is ready and can read its keys file: %s %j", async (status, body, gateway) => {
+    http = { status, body };
+    expect(await ofRevokedApiKey("alice-1").ask?.({ url, waitMs: 1 })).toEqual({ gateway });
+  });
+});
+
+describe("A signing key that was added", () => {
+  const record: SigningKeyRecord = makeEd25519Key(TERMS).record;
+
+  test.each<[unknown, string[] | undefined, boolean | undefined, boolean | undefined]>([
+    [{ code: "bad_signature" }, [HELLO, refusal("bad_signature")], true, true],
+    [{ code: "unknown_key" }, [HELLO, refusal("unknown_key")], false, false],
+    [{ code: "not_ready" }, [HELLO], false, false],
+    [{ error: "no such route" }, undefined, undefined, undefined],
+    [{ code: "bad_signature" }, undefined, true, undefined],
+    [{ code: "bad_signature" }, ["hi there"], true, undefined],
+    [{ code: "bad_signature" }, ["null"], true, undefined],
+    [{ code: "bad_signature" }, [], true, undefined],
+  ])("is shown by whichever of both answers: %j, %j", async (body, sent, gateway, connector) => {
+    http = { status: 400, body };
+    frames = sent;
+    expect(await ofKey(record, "accept").ask?.({ url, waitMs: 1 })).toEqual({ gateway, connector });
+  });
+
+  test("has a sentence also where the address can be none of a websocket", async () => {
+    http = { status: 400, body: { code: "bad_signature" } };
+    expect(await ofKey(record, "accept").ask?.({ url: `${url}/#`, waitMs: 1 })).toMatchObject({ connector: undefined });
+  });
+});
+
+test("npm run keys ends, with the secret printed, although a websocket stays silent and answers no close", async () => {
+  http = { status: 400, body: { code: "bad_signature" } };
+  frames = [];
+  await using folder = await temporaryFolder();
+  const command = ["new", "--listed", "--agent", "agent://alice", "--wait", "1"];
+  const place = ["--file", join(folder.path, "keys.json"), "--url", url];
+  const { code, stdout } = await runProgram(process.execPath, [RUN, ...command, ...place]);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/PRIVATE KEY[\s\S]*no connector answers there/)]);
+});
