@@ -264,7 +264,6 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
       if (this.#closing === undefined) this.#inflow.bytes(chunk.length);
       return;
     }
-    // Not only when the socket is gone: a client that closes gets nothing of what would be promised to it until then.
     this.#end().count(chunk.length);
   }
 
@@ -272,6 +271,8 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   handedOver(): void {
     const ping = this.#ping;
     this.#ping = undefined;
+    // A close frame came: its client gets nothing of what would be promised to it until the socket is gone.
+    if (this.#socket.readyState !== this.#socket.OPEN) this.#end();
     if (ping === undefined || this.isClosing) return;
     this.#socket.pong(ping);
     this.#outbox.count();

@@ -42,6 +42,12 @@ type InflowState =
   | "awaiting_answer";
 
 /**
+ * The largest control frame: head, mask and payload. No more than that is looked at before it is paid for: whoever waits because of
+ * others of its key still gets its ping, and its close, answered. Source: RFC 6455, sections 5.2 and 5.5.
+ */
+const CONTROL_FRAME_BYTES = 2 + 4 + 125;
+
+/**
  * What one connection sends, on its way from the socket to intake. Over a rate the connection is not read until its next
  * token: nothing is dropped or refused for it. Before the first valid envelope one text is taken in at a time, in turn with
  * other unregistered connections. Source: docs/protocol.md#limits.
@@ -89,7 +95,7 @@ export class Inflow implements TurnTaker, PausesOwner {
       return true;
     }
     this.#isCounted = false;
-    this.#isPaid = this.#mustWait(this.#rates.takeBytes(count));
+    this.#isPaid = this.#mustWait(this.#rates.takeBytes(count)) && count > CONTROL_FRAME_BYTES;
     return !this.#isPaid;
   }
 

@@ -20,7 +20,13 @@ import type { IntakeBatch } from "./intake-batch.ts";
 import type { Hold } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
-import { type Arrival, awaitedKeyOf, VerificationQueue, type WaitingEnvelope } from "./verification-queue.ts";
+import {
+  type About,
+  type Arrival,
+  awaitedKeyOf,
+  VerificationQueue,
+  type WaitingEnvelope,
+} from "./verification-queue.ts";
 
 /** Envelopes of one connection in flight at once; beyond that its socket is not read. */
 const MAX_IN_FLIGHT = 256;
@@ -71,8 +77,9 @@ export class Intake {
     this.#answers = answers;
     this.#queue = new VerificationQueue({
       verifier,
-      handle: (result, arrival) => this.#handleGuarded(result, arrival),
+      handle: (result, arrival) => this.#handle(result, arrival),
       recheck: (waiting) => this.#recheck(waiting),
+      failed: (about, err) => this.#headFailed(about, err),
       advanced: () => this.#adjustReading(),
     });
   }
@@ -106,13 +113,9 @@ export class Intake {
     return isDecided ? this.#check(text) : undefined;
   }
 
-  #handleGuarded(result: Refusal | VerifiedEnvelope, arrival: Arrival): boolean {
-    let isDone = true;
-    const isHandled = this.#guard(result, () => {
-      isDone = this.#handle(result, arrival);
-    });
-    if (!isHandled) this.#preparation = IDLE;
-    return isDone;
+  #headFailed(about: About, err: unknown): void {
+    this.#preparation = IDLE;
+    this.#failed(about, err);
   }
 
   /** Handles the head of the queue; false while it must wait there. */
@@ -154,7 +157,7 @@ export class Intake {
     }
     const hold = isHeartbeat ? agents.certainHold(envelope.from) : null;
     if (hold?.key === verified.key) this.#gather(verified, hold, cameAt);
-    else this.#acceptPresence(verified, wasOwned);
+    else this.#acceptPresence(verified, { wasOwned, isPaid: false });
     return true;
   }
 
@@ -196,23 +199,30 @@ export class Intake {
     if (this.#connection.isClosing) return;
     if (!this.#connection.agents.owns(from)) this.#answers.lostSince(this.#connection, verified);
     else if (!this.#registrar.canTake(this.#connection, from)) this.#answer(verified, UNDONE);
-    else this.#acceptPresence(verified, true);
+    else this.#acceptPresence(verified, { wasOwned: true, isPaid: true });
   }
 
-  #acceptPresence(verified: VerifiedEnvelope, wasOwned: boolean): void {
+  /** @param isPaid when its signer has paid for it. */
+  #acceptPresence(verified: VerifiedEnvelope, { wasOwned, isPaid }: { wasOwned: boolean; isPaid: boolean }): void {
+    const { key, envelope } = verified;
+    const { agents } = this.#connection;
     const refuse = (refused: Acceptance) =>
       wasOwned ? this.#answerOwned(verified, refused) : this.#answer(verified, refused);
-    this.#registrar.requested(this.#connection, verified);
     const answer = (acceptance: Acceptance) => {
-      // Whoever repeats a register of another's does not have it pay.
-      if ("epoch" in acceptance && acceptance.epoch !== null) this.#noteSigner(verified);
-      this.#registrar.answered(this.#connection, verified, acceptance, refuse);
+      const isApplied = this.#guard(verified, () => {
+        // Whoever repeats a register of another's does not have it pay.
+        if (!isPaid && "epoch" in acceptance && acceptance.epoch !== null) this.#noteSigner(verified);
+        this.#registrar.answered(this.#connection, verified, acceptance, refuse);
+      });
+      // The agent's route may lead here.
+      if (!isApplied) agents.apply(envelope.from, { kind: "unanswered", key });
       this.#queue.advance();
     };
     try {
+      this.#registrar.requested(this.#connection, verified);
       this.#accept(verified, answer);
     } catch (err) {
-      this.#connection.agents.apply(verified.envelope.from, { kind: "not_granted" });
+      agents.apply(envelope.from, { kind: "not_granted" });
       throw err;
     }
   }
@@ -323,15 +333,18 @@ export class Intake {
     this.#connection.noteSigner(principalOf(verified), verified.envelope.from, verified.text);
   }
 
-  /** @param about the envelope that is worked on: what of it is known so far. */
-  #guard(about: string | Refusal | VerifiedEnvelope, work: () => void): boolean {
+  #guard(about: About, work: () => void): boolean {
     try {
       work();
       return true;
     } catch (err) {
-      this.#answers.failed(this.#connection, idOf(about), err);
+      this.#failed(about, err);
       return false;
     }
+  }
+
+  #failed(about: About, err: unknown): void {
+    this.#answers.failed(this.#connection, idOf(about), err);
   }
 
   /** Stops or resumes reading from the socket, and ends this intake when nothing is in flight. */
@@ -348,7 +361,7 @@ function isPresence({ kind }: VerifiedEnvelope): boolean {
 }
 
 /** The id of an envelope, where it can be read. */
-function idOf(about: string | Refusal | VerifiedEnvelope): string | undefined {
+function idOf(about: About): string | undefined {
   if (typeof about !== "string") return isRefusal(about) ? about.envelopeId : about.envelope.id;
   try {
     const decoded = decode(about);

@@ -1,7 +1,7 @@
 import { isCredentialKey } from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
-import type { Candidate, VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
+import type { Candidate, ShapedEnvelope, VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { EnvelopeVerifier, Judge } from "runtime/verification/envelope-verifier.ts";
 
 /** How an envelope came in. */
 export interface Arrival {
@@ -11,9 +11,15 @@ export interface Arrival {
   readonly wasOwned: boolean;
 }
 
+/** What is known of an envelope that is worked on. */
+export type About = string | Refusal | ShapedEnvelope;
+
 interface Entry {
   readonly arrival: Arrival;
+  about: About;
   /** Undefined while the signatures are being checked, and of an envelope that waits for its key. */
+  judge: Judge | undefined;
+  /** Undefined until it is judged. */
   result: Refusal | VerifiedEnvelope | undefined;
   /** An envelope that waits for its key. */
   waiting: WaitingEnvelope | undefined;
@@ -33,6 +39,8 @@ export interface VerificationQueueOptions {
   readonly handle: (result: Refusal | VerifiedEnvelope, arrival: Arrival) => boolean;
   /** Checks an envelope that was pushed to wait, once it is the head; undefined, at no cost, while it is still to wait. */
   readonly recheck: (waiting: WaitingEnvelope) => Refusal | Candidate | undefined;
+  /** Is told of an envelope that a fault of the relay has ended. */
+  readonly failed: (about: About, err: unknown) => void;
   /** Called after each `advance`. */
   readonly advanced: () => void;
 }
@@ -55,14 +63,14 @@ export class VerificationQueue {
   }
 
   push(candidate: Refusal | Candidate, arrival: Arrival): void {
-    const entry: Entry = { arrival, result: undefined, waiting: undefined };
+    const entry = entryOf(arrival, candidate);
     this.#entries.push(entry);
     this.#verify(entry, candidate);
   }
 
   /** Adds an envelope whose key the register before it may bring. */
   pushWaiting(waiting: WaitingEnvelope, arrival: Arrival): void {
-    this.#entries.push({ arrival, result: undefined, waiting });
+    this.#entries.push({ ...entryOf(arrival, waiting.text), waiting });
     this.advance();
   }
 
@@ -79,26 +87,43 @@ export class VerificationQueue {
   }
 
   #verify(entry: Entry, candidate: Refusal | Candidate): void {
-    const settle = (result: Refusal | VerifiedEnvelope) => {
-      entry.result = result;
+    entry.about = candidate;
+    const settle = (judge: Judge) => {
+      entry.judge = judge;
       this.advance();
     };
-    if (isRefusal(candidate)) settle(candidate);
-    else this.#options.verifier.verify(candidate, settle);
+    if (isRefusal(candidate)) {
+      settle(() => candidate);
+      return;
+    }
+    try {
+      this.#options.verifier.verify(candidate, settle);
+    } catch (err) {
+      settle(() => {
+        throw err;
+      });
+    }
   }
 
-  /** False when the head is not verified yet or is kept. One that cannot be handled is dropped: it would fail again. */
+  /** False when the head is not verified yet or is kept. One that fails is dropped: it would fail again. */
   #handOverHead(): boolean {
     const head = this.#entries[0];
-    if (head?.waiting !== undefined) this.#recheck(head, head.waiting);
-    if (head?.result === undefined) return false;
+    if (head === undefined) return false;
     let isDone = true;
     try {
-      isDone = this.#options.handle(head.result, head.arrival);
+      isDone = this.#handle(head);
+    } catch (err) {
+      this.#options.failed(head.about, err);
     } finally {
       if (isDone) this.#entries.shift();
     }
     return isDone;
+  }
+
+  #handle(head: Entry): boolean {
+    if (head.waiting !== undefined) this.#recheck(head, head.waiting);
+    head.result ??= head.judge?.();
+    return head.result !== undefined && this.#options.handle(head.result, head.arrival);
   }
 
   #recheck(entry: Entry, waiting: WaitingEnvelope): void {
@@ -107,6 +132,10 @@ export class VerificationQueue {
     entry.waiting = undefined;
     this.#verify(entry, candidate);
   }
+}
+
+function entryOf(arrival: Arrival, about: About): Entry {
+  return { arrival, about, judge: undefined, result: undefined, waiting: undefined };
 }
 
 /** The key, of which agent, that a register may bring with its credential: the envelope is not to be refused before. */

@@ -210,6 +210,22 @@ test("A client that closes loses its agents then, not when the socket is gone", 
   expect(kit.connection.send("late")).toBe(false);
 });
 
+test("A client whose close came behind a text that paused it loses its agents when the close is read", async () => {
+  kit.connection.noteValid("key:alice-1", "agent://alice");
+  const raw = streamOf(kit.client);
+  // It does not read the answer to its close, so that the socket stays.
+  kit.client.pause();
+  const paused = new Promise<void>((resolve) => {
+    kit.socket.once("message", () => resolve(kit.connection.pause("full_intake")));
+  });
+  raw.write(Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0x78, 0x88, 0x80, 0, 0, 0, 0]));
+  await paused;
+  expect(kit.connection.isClosing).toBe(false);
+  kit.connection.resume("full_intake");
+  await until("its close is read", () => kit.connection.isClosing);
+  expect(kit.reported.at(-1)).toBe("closing");
+});
+
 describe("a client that does not answer its close", () => {
   test("has the time for it once it is registered, and reads all until then", async () => {
     kit.connection.noteValid("key:alice-1", "agent://alice");

@@ -20,6 +20,8 @@ export class Owner implements InflowOwner {
   readonly inflow: Inflow;
   /** Frames and chunks that are not read yet. */
   readonly #unread: (() => unknown)[] = [];
+  /** True from a pause on until it ends, or a chunk is to be looked at all the same. */
+  #isStopped = false;
 
   constructor(context: InflowContext, principal?: Principal) {
     this.inflow = new Inflow(this, context);
@@ -28,12 +30,20 @@ export class Owner implements InflowOwner {
 
   /** A chunk comes in; it, and what is in it, is looked at as far as nothing pauses the connection, and then when nothing does. */
   receive(bytes: number, ...frames: readonly (() => void)[]): void {
-    this.#unread.push(() => this.inflow.admits(bytes), ...frames);
+    const admitted = () => {
+      const isAdmitted = this.inflow.admits(bytes);
+      if (isAdmitted) this.#isStopped = false;
+      return isAdmitted;
+    };
+    const ended = () => {
+      this.#isStopped = this.pausedFor.size > 0;
+    };
+    this.#unread.push(admitted, ...frames, ended);
     this.#read();
   }
 
   #read(): void {
-    while (this.pausedFor.size === 0 && !this.isClosing) {
+    while (!this.#isStopped && !this.isClosing) {
       const next = this.#unread.shift();
       if (next === undefined) return;
       if (next() === false) this.#unread.unshift(next);
@@ -45,9 +55,11 @@ export class Owner implements InflowOwner {
   }
   pause(reason: string): void {
     this.pausedFor.add(reason);
+    this.#isStopped = true;
   }
   resume(reason: string): void {
     this.pausedFor.delete(reason);
+    this.#isStopped = this.pausedFor.size > 0;
     process.nextTick(() => this.#read());
   }
   send(text: string): void {

@@ -101,12 +101,26 @@ describe("a connection over its budget of bytes", () => {
     owner.receive(1990);
     owner.receive(510);
     expect([...owner.pausedFor]).toEqual([]);
-    owner.receive(10, () => owner.inflow.text("late"));
+    owner.receive(132, () => owner.inflow.text("late"));
     expect([...owner.pausedFor]).toEqual(["rate"]);
     jest.advanceTimersByTime(495);
     expect([[...owner.pausedFor], owner.taken]).toEqual([["rate"], []]);
     jest.advanceTimersByTime(10);
     expect([[...owner.pausedFor], owner.taken, owner.limits]).toEqual([[], ["late"], ["bytes"]]);
+  });
+
+  test("has what may be a ping or a close looked at all the same, paid for later, and is not read behind it", () => {
+    const owner = new Owner(contextOf(), "key:k");
+    owner.receive(2500);
+    owner.receive(131, () => owner.inflow.text("small"));
+    expect([owner.taken, [...owner.pausedFor]]).toEqual([["small"], ["rate"]]);
+    owner.receive(131, () => owner.inflow.text("behind it"));
+    jest.advanceTimersByTime(495);
+    expect(owner.taken).toEqual(["small"]);
+    jest.advanceTimersByTime(10);
+    expect([owner.taken, [...owner.pausedFor]]).toEqual([["small", "behind it"], ["rate"]]);
+    jest.advanceTimersByTime(131 + 131);
+    expect([...owner.pausedFor]).toEqual([]);
   });
 
   test("is read again after a second, however much it sent", () => {

@@ -177,6 +177,14 @@ describe("What an envelope costs is told to be its signer's", () => {
     expect(harness.signers).toEqual([ALICE, ALICE]);
   });
 
+  test("once, of a heartbeat that was gathered, and goes on to acceptance", () => {
+    own(KEYS.ring.signingKey("alice-hmac", Date.now())?.identity as string);
+    harness.receive(signed({ id: "b", type: "agent.heartbeat", payload: {}, ts: Date.now() }));
+    harness.gathered[0]?.answered(null);
+    harness.accepting[0]?.done(online(2));
+    expect(harness.signers).toEqual([ALICE]);
+  });
+
   test.each([
     ["a message of an agent that the connection has not", () => harness.receive(signed({ id: "a", ts: Date.now() }))],
     [
@@ -210,16 +218,52 @@ describe("An envelope that cannot be taken in through a fault of the relay", () 
     Object.assign(object, { [name]: failing });
   };
   const heartbeat = (id: string) => signed({ id, type: "agent.heartbeat", payload: {}, ts: Date.now() });
+  const ed = (id: string) => signed({ id, key_id: "alice-ed", ts: Date.now() }, ED25519);
+  /** Until the returned function is called. */
+  const failChecks = () => {
+    const { authority } = harness.dependencies;
+    const { known } = authority;
+    Object.defineProperty(authority, "known", { get: fault, configurable: true });
+    return () => Object.defineProperty(authority, "known", { value: known });
+  };
+  /** Code and envelope of each error frame. */
+  let answers: string[];
 
-  test.each<[string, () => void]>([
+  beforeEach(() => {
+    answers = [];
+    const send = (text: string) => answers.push(`${JSON.parse(text).envelope_id} ${JSON.parse(text).code}`);
+    Object.assign(harness.connection, { send });
+    const requested: Registrar["requested"] = ({ agents }, { envelope }) =>
+      void agents.apply(envelope.from, { kind: "requested" });
+    Object.assign(harness.dependencies.registrar, { requested });
+  });
+
+  test.each<[string, () => void | Promise<void>]>([
     [
       "a text whose checks fail",
       () => {
-        const { authority } = harness.dependencies;
-        const { known } = authority;
-        Object.defineProperty(authority, "known", { get: fault, configurable: true });
+        const mend = failChecks();
         harness.receive(signed({ id: "broken", ts: Date.now() }));
-        Object.defineProperty(authority, "known", { value: known });
+        mend();
+      },
+    ],
+    [
+      "a text that waited for its key, and whose checks fail on the answer of a thread",
+      async () => {
+        own();
+        harness.receive(ed("before"));
+        harness.receive({ ...signed({ id: "broken", ts: Date.now() }), key_id: `jkt-${"a".repeat(43)}` });
+        const mend = failChecks();
+        await until("it is answered", () => answers.length > 0);
+        mend();
+        harness.accepting.pop()?.done({ outcome: "abandoned" });
+      },
+    ],
+    [
+      "a text whose signature cannot be verified",
+      () => {
+        once(harness.dependencies.verifier, "verify");
+        harness.receive(signed({ id: "broken", ts: Date.now() }));
       },
     ],
     [
@@ -264,17 +308,27 @@ describe("An envelope that cannot be taken in through a fault of the relay", () 
         harness.gathered.pop()?.answered(online(1));
       },
     ],
-  ])("gets internal_error, counted, without a word of it in the log, and the next is taken in: %s", (_, fail) => {
-    const ids: string[] = [];
-    const send = (text: string) => ids.push(`${JSON.parse(text).envelope_id} ${JSON.parse(text).code}`);
-    Object.assign(harness.connection, { send });
-    fail();
-    expect([ids, [...harness.refusals]]).toEqual([["broken internal_error"], [["internal_error", 1]]]);
+  ])("gets internal_error, counted, without a word of it in the log, and the next is taken in: %s", async (_, fail) => {
+    await fail();
+    expect([answers, [...harness.refusals]]).toEqual([["broken internal_error"], [["internal_error", 1]]]);
     expect([harness.log.length, harness.log.join().includes(SECRET)]).toEqual([1, false]);
     expect([harness.log[0], harness.connection.intake]).toEqual([expect.stringContaining("at "), undefined]);
+    expect(harness.connection.agents.hasPending).toBe(false);
     own();
     harness.receive(signed({ id: "next", ts: Date.now() }));
     expect(harness.accepting.map(({ envelope }) => envelope.id)).toEqual(["next"]);
+  });
+
+  test("keeps nothing behind it where it is a register whose answer fails, which may have given the agent", () => {
+    once(harness.dependencies.registrar, "answered");
+    harness.receive(register("broken"));
+    harness.receive(signed({ id: "behind", ts: Date.now() }));
+    harness.accepting.pop()?.done(online(1));
+    expect([answers, harness.connection.intake]).toEqual([
+      ["broken internal_error", "behind not_registered"],
+      undefined,
+    ]);
+    expect(harness.connection.agents.routes()).toMatchObject([{ agent: "agent://alice", epoch: null }]);
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
-import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { ED25519, HMAC, KEYS, NOW, signed } from "../../../shared/protocol/test/intake/support.ts";
@@ -10,7 +10,7 @@ import { type Arrival, VerificationQueue } from "../src/verification-queue.ts";
 const signatures = new SignatureVerifier();
 const at = (cameAt: number): Arrival => ({ cameAt, wasOwned: false });
 const verifier = new EnvelopeVerifier(signatures);
-const recheck = () => undefined;
+const others = { verifier, recheck: () => undefined, failed: () => {}, advanced: () => {} };
 beforeAll(() => signatures.start());
 afterAll(() => signatures.stop());
 
@@ -26,6 +26,17 @@ const refused = (id: string) => checkBeforeSignature(JSON.stringify({ ...signed(
 const forged = (id: string) =>
   checkBeforeSignature(JSON.stringify({ ...signed({ id }, HMAC), task_id: "t" }), KEYS, NOW);
 
+const FAULT = new Error("a fault of ours");
+const fault = () => {
+  throw FAULT;
+};
+
+/** A candidate whose check after its signature fails through a fault of the relay. */
+function unjudged(): Candidate {
+  const candidate = ed25519("unjudged") as Candidate;
+  return { ...candidate, entry: { ...candidate.entry, mayAct: fault } };
+}
+
 /** A queue whose head is kept while its id is in `kept`. */
 function makeQueue() {
   const handled: string[] = [];
@@ -35,7 +46,7 @@ function makeQueue() {
     handled.push(idOf(result));
     return true;
   };
-  return { queue: new VerificationQueue({ verifier, handle, recheck, advanced: () => {} }), handled, kept };
+  return { queue: new VerificationQueue({ ...others, handle }), handled, kept };
 }
 
 describe("a verification queue", () => {
@@ -60,7 +71,7 @@ describe("a verification queue", () => {
   test("says of each when it came in", async () => {
     const came: [string, number][] = [];
     const handle = (result: Result, { cameAt }: Arrival) => came.push([idOf(result), cameAt]) > 0;
-    const queue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
+    const queue = new VerificationQueue({ ...others, handle });
     queue.push(ed25519("a"), at(17));
     queue.push(hmac("b"), at(42));
     await until("both are handled", () => queue.length === 0);
@@ -83,17 +94,37 @@ describe("a verification queue", () => {
     expect(queue.length).toBe(0);
   });
 
-  test("goes on behind one that cannot be handled", () => {
-    const handled: string[] = [];
-    const handle = (result: Result) => {
-      if (idOf(result) === "a") throw new Error("a fault of ours");
-      handled.push(idOf(result));
-      return true;
-    };
-    const queue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
-    expect(() => queue.push(hmac("a"), at(0))).toThrow("a fault of ours");
-    queue.push(hmac("b"), at(0));
-    expect([handled, queue.length]).toEqual([["b"], 0]);
+  const waiting = { text: "waiting", keyId: "jkt-1", agent: "agent://alice" };
+
+  test.each<[string, (queue: VerificationQueue) => void]>([
+    ["cannot be handled", (queue) => queue.push(hmac("broken"), at(0))],
+    ["cannot be verified", (queue) => queue.push(hmac("unverified"), at(0))],
+    ["cannot be judged once it is verified", (queue) => queue.push(unjudged(), at(0))],
+    ["waited for its key, and cannot be checked", (queue) => queue.pushWaiting(waiting, at(0))],
+  ])("says which envelope it is, in its turn, and goes on behind it, where one %s", async (_, pushBroken) => {
+    const done: string[] = [];
+    const queue = new VerificationQueue({
+      ...others,
+      verifier: {
+        verify: (candidate: Candidate, answer: Parameters<EnvelopeVerifier["verify"]>[1]) =>
+          candidate.envelope.id === "unverified" ? fault() : verifier.verify(candidate, answer),
+      } as EnvelopeVerifier,
+      recheck: fault,
+      handle: (result) => (idOf(result) === "broken" ? fault() : done.push(idOf(result)) > 0),
+      failed: (about, err) => {
+        const id = typeof about === "string" ? about : "envelope" in about ? about.envelope.id : about.envelopeId;
+        done.push(`${id} failed: ${err === FAULT}`);
+      },
+    });
+    queue.push(ed25519("before"), at(0));
+    pushBroken(queue);
+    queue.push(hmac("behind"), at(0));
+    await until("all are done with", () => queue.length === 0);
+    expect(done).toEqual([
+      "before",
+      expect.stringMatching(/^(broken|unverified|unjudged|waiting) failed: true$/),
+      "behind",
+    ]);
   });
 
   test("hands each over once, even when its handler advances it", () => {
@@ -104,7 +135,7 @@ describe("a verification queue", () => {
       queue.advance();
       return true;
     };
-    const queue: VerificationQueue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
+    const queue: VerificationQueue = new VerificationQueue({ ...others, handle });
     for (const candidate of [hmac("a"), hmac("b")]) queue.push(candidate, at(0));
     expect(handled).toEqual(["a", "b"]);
   });

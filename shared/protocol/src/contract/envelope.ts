@@ -63,8 +63,8 @@ const RegisterPayload = z
     relay: z.string().max(TEXT_LIMITS.relay).optional().meta({
       description: "The host that you dialled, with a non-default port.",
     }),
-    connection_id: z.string().max(TEXT_LIMITS.connectionId).optional().meta({
-      description: "That of `hello`.",
+    connection_id: z.unknown().optional().meta({
+      description: "That of `hello`, as text.",
     }),
     accept_from: AcceptFrom.optional(),
     capabilities: z.array(z.string()).max(TEXT_LIMITS.capabilities).optional().meta({ description: NOT_USED }),

@@ -28,7 +28,6 @@ export const TEXT_LIMITS = {
   label: 120,
   /** A host name with a port. RFC 1035, section 2.3.4. */
   relay: 261,
-  connectionId: 128,
   taskId: 128,
   capabilities: 32,
   acceptFrom: 50,

@@ -4,7 +4,7 @@ import { type Refusal, refuse } from "./refusal.ts";
 
 /**
  * Refuses a register or heartbeat that was signed for another relay, or for another connection: whoever saw it there would have the
- * agent here. What says neither passes. Refusals: wrong_relay, wrong_connection. Source: docs/protocol.md#destination.
+ * agent here. What says neither passes, and what is no string says nothing: it is of somebody's own. Refusals: wrong_relay, wrong_connection. Source: docs/protocol.md#destination.
  * @param hosts the names of this relay. @param connectionId undefined where there is no connection, and nothing is taken.
  */
 export function checkDestination(
@@ -15,11 +15,12 @@ export function checkDestination(
 ): Refusal | undefined {
   if (kind !== "register" && kind !== "heartbeat") return undefined;
   const { relay, connection_id } = envelope.payload;
-  if (relay !== undefined && isOfAnother(relay, hosts)) {
+  if (typeof relay === "string" && isOfAnother(relay, hosts)) {
     const hint = `${ERRORS.wrong_relay.hint} This relay is ${[...hosts].join(" or ")}.`;
     return refuse("wrong_relay", envelope, { hint });
   }
-  if (connection_id === undefined || connectionId === undefined || connection_id === connectionId) return undefined;
+  if (typeof connection_id !== "string" || connectionId === undefined || connection_id === connectionId)
+    return undefined;
   return refuse("wrong_connection", envelope);
 }
 
@@ -27,8 +28,7 @@ export function checkDestination(
  * A listed key has always been used under names that no setting tells the relay: those of a machine, a network or a cluster. Any
  * relay may have one, so it says nothing; nor does any name to a relay that was given no other.
  */
-function isOfAnother(relay: unknown, hosts: ReadonlySet<string>): boolean {
-  if (typeof relay !== "string") return true;
+function isOfAnother(relay: string, hosts: ReadonlySet<string>): boolean {
   if (hosts.has(relay)) return false;
   const name = publicNameOf(relay);
   const ownNames = [...hosts].map(publicNameOf).filter((own) => own !== undefined);
@@ -38,14 +38,19 @@ function isOfAnother(relay: unknown, hosts: ReadonlySet<string>): boolean {
 /** Names that public DNS does not have, and private addresses. Source: RFC 6761, RFC 6762, RFC 8375, RFC 6890. */
 const LOCAL = [
   /^[^.[]+$/,
-  /\.(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa|test|svc)$/,
+  /\.(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa|test|svc|localdomain)$/,
   /^(?=[\d.]+$)(?:0|10|127|169\.254|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./,
   /^\[(?:::1?\]|f[cd][\da-f]{2}:|fe[89ab][\da-f]:)/,
+  // The same IPv4 addresses, mapped.
+  /^\[::ffff:(?:[\da-f]{1,2}|a[\da-f]{2}|7f[\da-f]{2}|a9fe|c0a8|ac1[\da-f]|64[4-7][\da-f]):/,
 ];
+
+/** What ends a host, or stands before one: a URL's scheme would be taken for a name without a dot. */
+const BESIDE_HOST = /[\s/\\?#@]/;
 
 /** The name without its port, where it means one host everywhere; what is no host at all is nobody's. */
 function publicNameOf(host: string): string | undefined {
-  if (!URL.canParse(`wss://${host}`)) return host;
+  if (BESIDE_HOST.test(host) || !URL.canParse(`wss://${host}`)) return host;
   const name = new URL(`wss://${host}`).hostname.replace(/\.$/, "");
   return LOCAL.some((form) => form.test(name)) ? undefined : name;
 }

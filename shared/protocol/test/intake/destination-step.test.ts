@@ -18,7 +18,7 @@ function verdict(type: string, payload: object, hosts: readonly string[], connec
 describe.each(PRESENCES)("An %s under a listed key", (type) => {
   const named = (relay: string, hosts = PUBLIC) => verdict(type, { relay }, hosts, CONNECTION);
 
-  test.each(["relay.example", "www.relay.example:8443", "RELAY.example.", "relay.example:8082"])(
+  test.each(["relay.example", "www.relay.example:8443", "RELAY.example.", "relay.example:8082", "relay.example:443"])(
     "that was sent to %s is for a relay of that name, at whichever port",
     (relay) => {
       expect(named(relay)).toBe("passed");
@@ -35,6 +35,17 @@ describe.each(PRESENCES)("An %s under a listed key", (type) => {
     "[2001:db8::1]:8080",
     "a b",
     "",
+    "wss://evil.example/ws",
+    "wss://relay.example",
+    "relay.example/path",
+    "evil.example@relay.example",
+    "relay.example\\evil",
+    "localhost?evil.example",
+    "localhost#evil.example",
+    "localhost\n",
+    "[::ffff:8.8.8.8]",
+    "[::ffff:11.0.0.1]",
+    "[::ffff:172.32.0.1]",
   ])("that was sent to '%s' is for another relay", (relay) => {
     expect(named(relay)).toBe("wrong_relay");
   });
@@ -42,7 +53,9 @@ describe.each(PRESENCES)("An %s under a listed key", (type) => {
   test.each([
     ...["localhost:8080", "127.0.0.1:9", "[::1]:8080", "0.0.0.0:8080", "172.17.0.2", "192.168.1.7:8080", "100.64.0.1"],
     ...["[fd00::1]", "[fe80::1]", "ws-connector:8082", "gateway.relay.svc:8080", "gateway.relay.svc.cluster.local"],
-    ...["host.docker.internal:8080", "devbox.lan"],
+    ...["host.docker.internal:8080", "devbox.lan", "devbox.localdomain"],
+    ...["[::ffff:127.0.0.1]:8080", "[::ffff:10.0.0.1]", "[::ffff:0.0.0.0]", "[::ffff:169.254.1.1]"],
+    ...["[::ffff:192.168.1.7]", "[::ffff:172.31.0.1]", "[::ffff:100.127.0.1]"],
   ])("that was sent to %s may be for any relay of that network", (relay) => {
     expect(named(relay)).toBe("passed");
   });
@@ -64,7 +77,21 @@ describe.each(PRESENCES)("An %s under a listed key", (type) => {
   test("that names neither goes anywhere, as ever", () => {
     expect(verdict(type, {}, PUBLIC, CONNECTION)).toBe("passed");
   });
+
+  test.each([null, 7, true, ["con_2"], { cpu: 3 }])(
+    "names no connection by %j, which is no string",
+    (connection_id) => {
+      expect(verdict(type, { connection_id }, PUBLIC, CONNECTION)).toBe("passed");
+    },
+  );
 });
+
+test.each([null, 7, true, ["evil.example"], { cpu: 3 }])(
+  "A heartbeat names no relay by %j, which is no string",
+  (relay) => {
+    expect(verdict("agent.heartbeat", { relay }, PUBLIC, CONNECTION)).toBe("passed");
+  },
+);
 
 test("A message may have members of these names for its recipient", () => {
   const payload = { relay: "evil.example", connection_id: "con_2" };

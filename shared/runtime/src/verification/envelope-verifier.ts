@@ -4,6 +4,9 @@ import { type Candidate, checkAfterSignature, type VerifiedEnvelope } from "prot
 import { IssuedTokens } from "./issued-tokens.ts";
 import type { SignatureVerifier } from "./signature-verifier.ts";
 
+/** Says what an envelope comes to whose signatures were verified. */
+export type Judge = () => Refusal | VerifiedEnvelope;
+
 /**
  * Verifies the signatures of envelopes, and of the credentials that registers present. It remembers tokens
  * whose signature held; whether their terms hold is judged each time. Source: docs/protocol.md#credentials.
@@ -16,14 +19,17 @@ export class EnvelopeVerifier {
     this.#signatures = signatures;
   }
 
-  /** Calls `done` once, before this returns or later. Never throws. Both signatures are verified side by side. */
-  verify(candidate: Candidate, done: (result: Refusal | VerifiedEnvelope) => void): void {
+  /**
+   * Calls `done` once, before this returns or later. Both signatures are verified side by side. What is left is judged by who is
+   * answered: a fault in it would keep their answers from others, whose signatures a thread verified with it.
+   */
+  verify(candidate: Candidate, done: (judge: Judge) => void): void {
     const { entry, canonical, envelope, credential } = candidate;
     let isIssued: boolean | undefined = credential === undefined ? true : undefined;
     let isSigned: boolean | undefined;
     const settle = () => {
       if (isIssued === undefined || isSigned === undefined) return;
-      done(isIssued ? checkAfterSignature(candidate, isSigned) : invalidCredential("signature", envelope));
+      done(judgeOf(candidate, isIssued, isSigned));
     };
     if (credential !== undefined) {
       this.#verifyToken(credential, (isValid) => {
@@ -48,4 +54,9 @@ export class EnvelopeVerifier {
       done(isIssued);
     });
   }
+}
+
+function judgeOf(candidate: Candidate, isIssued: boolean, isSigned: boolean): Judge {
+  return () =>
+    isIssued ? checkAfterSignature(candidate, isSigned) : invalidCredential("signature", candidate.envelope);
 }

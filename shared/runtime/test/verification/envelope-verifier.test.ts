@@ -51,6 +51,20 @@ test("a known token does not vouch for the signature of the envelope that brings
   expect(await outcomeOf({ ...candidate, envelope })).toBe("bad_signature");
 });
 
+test("a fault in judging an envelope is its receiver's, and keeps no other from its answer that was verified with it", async () => {
+  const candidate = register(await issued());
+  const mayAct = () => {
+    throw new Error("a fault of ours");
+  };
+  const answers: string[] = [];
+  verifier.verify({ ...candidate, entry: { ...candidate.entry, mayAct } }, (judge) => {
+    expect(judge).toThrow("a fault of ours");
+    answers.push("failed");
+  });
+  answers.push(await outcomeOf(candidate));
+  expect(answers).toEqual(["failed", "verified"]);
+});
+
 function register(token: string, id = "env-1"): Candidate {
   const envelope = {
     id,
@@ -68,6 +82,9 @@ function register(token: string, id = "env-1"): Candidate {
 
 async function outcomeOf(candidate: Candidate): Promise<string> {
   return await new Promise((resolve) => {
-    verifier.verify(candidate, (result) => resolve(isRefusal(result) ? result.code : "verified"));
+    verifier.verify(candidate, (judge) => {
+      const result = judge();
+      resolve(isRefusal(result) ? result.code : "verified");
+    });
   });
 }

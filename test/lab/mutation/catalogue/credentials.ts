@@ -157,8 +157,8 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "signature of a credential",
     file: VERIFIER,
-    find: "done(isIssued ? checkAfterSignature(candidate, isSigned) :",
-    replace: "done(true ? checkAfterSignature(candidate, isSigned) :",
+    find: "isIssued ? checkAfterSignature(candidate, isSigned) :",
+    replace: "true ? checkAfterSignature(candidate, isSigned) :",
     tests: CONFORMANCE,
   },
   {

@@ -70,7 +70,7 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   {
     name: "a register or heartbeat is for the relay that it names",
     file: DESTINATION,
-    find: "relay !== undefined && isOfAnother(relay, hosts)",
+    find: 'typeof relay === "string" && isOfAnother(relay, hosts)',
     replace: "false",
     tests: ["shared/protocol/test/intake/destination-step.test.ts"],
   },
@@ -79,6 +79,27 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
     file: DESTINATION,
     find: "connection_id === connectionId",
     replace: "true",
+    tests: ["shared/protocol/test/intake/destination-step.test.ts"],
+  },
+  {
+    name: "what is no string names no relay",
+    file: DESTINATION,
+    find: 'typeof relay === "string" && isOfAnother(relay, hosts)',
+    replace: "relay !== undefined && isOfAnother(String(relay), hosts)",
+    tests: ["shared/protocol/test/intake/destination-step.test.ts"],
+  },
+  {
+    name: "what is no string names no connection",
+    file: DESTINATION,
+    find: 'typeof connection_id !== "string"',
+    replace: "connection_id === undefined",
+    tests: ["shared/protocol/test/intake/destination-step.test.ts"],
+  },
+  {
+    name: "a URL is no name of a relay",
+    file: DESTINATION,
+    find: "BESIDE_HOST.test(host) || ",
+    replace: "",
     tests: ["shared/protocol/test/intake/destination-step.test.ts"],
   },
   {

@@ -1,5 +1,8 @@
 import type { Mutation } from "../mutation.ts";
 
+const QUEUE = "services/ws-connector/src/verification-queue.ts";
+const QUEUEING = ["services/ws-connector/test/verification-queue.test.ts"];
+
 /** How much a connection may send, and when it is read. */
 export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
@@ -89,8 +92,8 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "whoever was handed an envelope cannot have its signer pay for it again",
     file: "services/ws-connector/src/intake.ts",
-    find: 'if ("epoch" in acceptance && acceptance.epoch !== null) this.#noteSigner(verified);',
-    replace: "this.#noteSigner(verified);",
+    find: 'if (!isPaid && "epoch" in acceptance && acceptance.epoch !== null) this.#noteSigner(verified);',
+    replace: "if (!isPaid) this.#noteSigner(verified);",
     tests: ["services/ws-connector/test/intake.test.ts"],
   },
   {
@@ -110,8 +113,43 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "a fault in the intake of an envelope ends no pod",
     file: "services/ws-connector/src/intake.ts",
-    find: "      this.#answers.failed(this.#connection, idOf(about), err);\n      return false;",
+    find: "      this.#failed(about, err);\n      return false;",
     replace: "      throw err;",
+    tests: ["services/ws-connector/test/intake.test.ts"],
+  },
+  {
+    name: "an envelope that a fault ends keeps nothing behind it",
+    file: QUEUE,
+    find: "this.#options.failed(head.about, err);",
+    replace: "throw err;",
+    tests: QUEUEING,
+  },
+  {
+    name: "an envelope whose signature cannot be verified keeps nothing behind it",
+    file: QUEUE,
+    find: "      settle(() => {\n        throw err;\n      });",
+    replace: "      throw err;",
+    tests: QUEUEING,
+  },
+  {
+    name: "a fault in judging an envelope keeps no other from its answer",
+    file: "shared/runtime/src/verification/envelope-verifier.ts",
+    find: "done(judgeOf(candidate, isIssued, isSigned));",
+    replace: "const result = judgeOf(candidate, isIssued, isSigned)();\n      done(() => result);",
+    tests: ["shared/runtime/test/verification/envelope-verifier.test.ts"],
+  },
+  {
+    name: "an agent whose register had a faulty answer is not pending for ever",
+    file: "services/ws-connector/src/intake.ts",
+    find: 'if (!isApplied) agents.apply(envelope.from, { kind: "unanswered", key });',
+    replace: "",
+    tests: ["services/ws-connector/test/intake.test.ts"],
+  },
+  {
+    name: "a heartbeat that goes on to acceptance is paid for once",
+    file: "services/ws-connector/src/intake.ts",
+    find: "if (!isPaid && ",
+    replace: "if (",
     tests: ["services/ws-connector/test/intake.test.ts"],
   },
   {
@@ -134,6 +172,27 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     find: "if (this.#rates === undefined || this.#isPaid) {",
     replace: "if (this.#rates === undefined) {",
     tests: ["services/ws-connector/test/inflow.test.ts"],
+  },
+  {
+    name: "a client whose key has no bytes left has its ping and its close read",
+    file: "services/ws-connector/src/inflow.ts",
+    find: " && count > CONTROL_FRAME_BYTES",
+    replace: "",
+    tests: ["services/ws-connector/test/inflow.test.ts"],
+  },
+  {
+    name: "what is larger than a control frame is looked at when it is paid for",
+    file: "services/ws-connector/src/inflow.ts",
+    find: "const CONTROL_FRAME_BYTES = 2 + 4 + 125;",
+    replace: "const CONTROL_FRAME_BYTES = 2 + 4 + 126;",
+    tests: ["services/ws-connector/test/inflow.test.ts"],
+  },
+  {
+    name: "a close behind a frame that paused ends the connection when it is read",
+    file: "services/ws-connector/src/connection.ts",
+    find: "if (this.#socket.readyState !== this.#socket.OPEN) this.#end();",
+    replace: "",
+    tests: ["services/ws-connector/test/connection-end.test.ts"],
   },
   {
     name: "a client that is paused most of the time is told",
