@@ -82,11 +82,16 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
             await asyncio.wait_for(self.registered.wait(), 20)
         self.assertEqual((self.ended.done(), self.received), (False, ["agent.register"]))
 
-    async def test_that_was_answered_is_told_from_other_frames_that_come_in(self) -> None:
+    async def test_and_an_envelope_that_were_answered_are_told_from_other_frames_that_come_in(self) -> None:
         self.may_register.set()
         self.may_answer.set()
         with patch.object(connection, "Keepalive") as keepalive:
             self.connection.open()
             await asyncio.wait_for(self.registered.wait(), 20)
-        told = [name for name, _, _ in keepalive.return_value.method_calls if name.startswith("heartbeat") or "frame" in name]
-        self.assertEqual(told, ["heartbeat_sent", "frame_received", "frame_received", "heartbeat_answered"])
+            answered = asyncio.Event()
+            keepalive.return_value.answered.side_effect = answered.set
+            self.connection.send('{"id": "x", "type": "message.send"}')
+            await asyncio.wait_for(answered.wait(), 20)
+        told = [name for name, _, _ in keepalive.return_value.method_calls if name not in ("start", "request_sent")]
+        frames = ["frame_received", "frame_received", "answered"]
+        self.assertEqual(told, ["heartbeat_sent", *frames, *frames])

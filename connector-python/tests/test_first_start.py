@@ -97,9 +97,33 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
     async def test_takes_nothing_over_where_nobody_will_ever_tell_and_says_why(self) -> None:
         for bar in (RelayError("not_a_relay"), RelayError("refused", retry="fix")):
             first, looks = self.first(bar)
-            with self.assertRaises(RelayError) as raised:
+            with patch.object(first_start, "UNKNOWN_KEY_PRESENTED_S", 0), self.assertRaises(RelayError) as raised:
                 await first.before_register(lambda: "")
             self.assertEqual((raised.exception, looks.asked), (bar, 1))
+
+    async def test_waits_while_an_edge_that_is_being_changed_answers_for_its_relay_and_says_so(self) -> None:
+        edge = [RelayError("not_a_relay")] * 2
+        first, _ = self.first(*edge, "offline")
+        await first.before_register(lambda: "")
+        self.assertEqual(self.told, edge)
+
+    async def test_is_refused_where_something_else_answers_for_10_s_without_an_answer_of_the_relay_in_between(self) -> None:
+        page, relay, proxy = RelayError("not_a_relay"), RelayError("unavailable"), RelayError("unreachable")
+        turns = [(0.0, page), (9.9, page), (0, relay), (9.9, page), (9.9, page), (0.1, proxy), (0, page)]
+        first, looks = self.first(*(answer for _, answer in turns))
+        now = 1000.0
+        steps = iter(turns)
+
+        def told(agent: str, timeout_s: float = 0) -> Any:
+            nonlocal now
+            now += next(steps)[0]
+            return Looks.presence_of(looks, agent)
+
+        with patch.object(first_start, "time", Mock(monotonic=lambda: now)), patch.object(looks, "presence_of", told):
+            with self.assertRaises(RelayError) as raised:
+                await first.before_register(lambda: "")
+        self.assertEqual((raised.exception, looks.asked), (page, len(turns)))
+        self.assertEqual(self.told, [answer for _, answer in turns[:-1]])
 
     async def test_registers_who_is_gone_soon_and_asks_no_more(self) -> None:
         turns: list[list[str | RelayError]] = [["online", "offline"], ["offline"]]

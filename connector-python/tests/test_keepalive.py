@@ -62,17 +62,17 @@ class AKeepalive(unittest.TestCase):
         self.pass_s(2)
         self.assertNotEqual(self.timed_out, [])
 
-    def test_ends_a_connection_that_brings_deliveries_and_no_answer_to_a_heartbeat(self) -> None:
+    def test_ends_a_connection_that_brings_deliveries_and_no_answer_for_two_intervals_after_a_heartbeat(self) -> None:
         def deliveries(seconds: float) -> None:
             for _ in range(int(seconds)):
                 self.keepalive.frame_received()
                 self.pass_s(1)
 
         self.keepalive.heartbeat_sent()
-        deliveries(INTERVAL_S)
-        self.keepalive.heartbeat_answered()
+        deliveries(2 * INTERVAL_S)
+        self.keepalive.answered()
         self.keepalive.heartbeat_sent()
-        deliveries(INTERVAL_S)
+        deliveries(2 * INTERVAL_S)
         self.assertEqual(self.timed_out, [])
         self.keepalive.heartbeat_sent()
         deliveries(2)

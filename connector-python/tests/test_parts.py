@@ -32,6 +32,7 @@ class Addresses(unittest.TestCase):
             ("https://Relay.example:443/x/", "wss://relay.example/x/ws", "https://relay.example/x", "relay.example"),
             ("wss://relay.example", "wss://relay.example/ws", "https://relay.example", "relay.example"),
             ("ws://[::1]:81/relay", "ws://[::1]:81/relay", "http://[::1]:81", "[::1]:81"),
+            ("ws://relay/agents/live", "ws://relay/agents/live", "http://relay", "relay"),
             ("ws://relay/prefix/ws", "ws://relay/prefix/ws", "http://relay/prefix", "relay"),
         ):
             address = relay_address(url)

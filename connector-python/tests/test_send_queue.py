@@ -11,6 +11,7 @@ from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.clock import Clock, machine_ms
 from agent_relay_connector.frames import AckFrame, ErrorFrame
+from agent_relay_connector.holds import Holds
 from agent_relay_connector.send_queue import SendQueue
 from agent_relay_connector.signer import Signer
 from agent_relay_connector.strict_json import parse_json
@@ -241,6 +242,63 @@ class ASend(unittest.IsolatedAsyncioTestCase):
             self.assertGreater(error.retry_after or 0, 30)
             self.assertIn(f"{error.retry_after} s", error.hint)
         await self.outcomes([waiting])
+
+    async def test_without_a_connection_waits_whatever_held_its_kind_on_the_last_one(self) -> None:
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        sending = [self.add("refused", kind="session.request", timeout_s=100)]
+        await self.out(writer, 1)
+        self.refuse("refused", "rate_limited", 60)
+        self.queue.pause()
+        sending.append(self.add("later", "agent://c", kind="session.request"))
+        await asyncio.sleep(0)
+        following = Writer(self.old)
+        self.queue.resume(following)
+        self.assertEqual(await self.out(following, 2), ["refused", "later"])
+        await self.outcomes(sending)
+
+    async def test_that_ended_while_it_was_tried_holds_nothing(self) -> None:
+        for ends_by_time in (False, True):
+            writer = Writer(self.old)
+            self.queue.resume(writer)
+            tried = self.add("tried")
+            await self.out(writer, 1)
+            self.refuse("tried", "unavailable")
+            await self.out(writer, 1)
+            if ends_by_time:
+                with later(5):
+                    await asyncio.wait([tried])
+            else:
+                tried.cancel()
+                await asyncio.wait([tried])
+            sending = [self.add("a"), self.add("b")]
+            self.assertEqual(await self.out(writer, 2), ["a", "b"])
+            for name in "ab":
+                self.ack(name)
+            await asyncio.gather(*sending)
+            self.assertEqual(tried.cancelled(), not ends_by_time)
+            if ends_by_time:
+                self.assertIsInstance(tried.exception(), RelayError)
+
+    async def test_that_a_hold_keeps_back_has_no_other_looked_at_nor_when_it_ends(self) -> None:
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        refused = self.add("refused", timeout_s=100)
+        await self.out(writer, 1)
+        self.refuse("refused", "rate_limited", HOLD_S)
+        count = 90
+        with patch.object(Holds, "of", autospec=True, side_effect=Holds.of) as looks:
+            held = [self.add(f"{n}", f"agent://x{n % 45}", timeout_s=100) for n in range(count)]
+            await asyncio.sleep(0)
+            for sending in held:
+                sending.cancel()
+            await asyncio.wait(held)
+        self.assertLess(looks.call_count, 6 * count)
+        await self.outcomes([refused])
+
+    async def test_of_which_the_relay_cannot_say_whether_it_took_it_has_an_unknown_outcome(self) -> None:
+        outcome = await self.refused("internal_error", lambda: None)
+        self.assertEqual(outcome, ("internal_error", "unknown"))
 
     async def test_that_is_out_again_when_its_time_is_over_and_was_refused_before_has_that_code(self) -> None:
         writer = Writer(self.old)

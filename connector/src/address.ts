@@ -16,7 +16,8 @@ const WEBSOCKET_PROTOCOLS: Readonly<Record<string, string>> = {
 };
 
 /**
- * From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none), which lies directly under the base.
+ * From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none). The base of a websocket that does not end
+ * in /ws is the root of its host.
  * @param http the base, where it is elsewhere.
  * @throws TypeError for any other.
  */
@@ -26,12 +27,13 @@ export function relayAddress(given: string | URL, http?: string | URL): RelayAdd
   if (url === undefined || protocol === undefined) throw new TypeError("url must be http(s):// or ws(s)://");
   const isBase = url.protocol.startsWith("http");
   const path = url.pathname.replace(/\/+$/, "");
-  const parent = isBase ? path : path.replace(/\/[^/]*$/, "");
+  const websocket = isBase ? `${path}/ws` : path || "/ws";
+  const parent = websocket.endsWith("/ws") ? websocket.slice(0, -"/ws".length) : "";
   const base = http ? relayAddress(http).base : `${protocol.replace("ws", "http")}//${url.host}${parent}`;
   return {
     base,
     host: url.host,
-    websocket: `${protocol}//${url.host}${isBase ? `${path}/ws` : path || "/ws"}`,
+    websocket: `${protocol}//${url.host}${websocket}`,
     signingManifest: `${base}/.well-known/signing-manifest.json`,
   };
 }

@@ -1,6 +1,6 @@
 import { knownRetry, RelayError } from "./errors.ts";
 import { membersOf } from "./frames.ts";
-import { answerTo, type HttpAnswer } from "./http-answer.ts";
+import { AnswerTooLarge, answerTo, type HttpAnswer } from "./http-answer.ts";
 import { ONLINE_LOOK } from "./limits.ts";
 import { mayPass } from "./network-errors.ts";
 import { parseJson } from "./parse-json.ts";
@@ -37,7 +37,7 @@ export async function presenceOf(
   const { status, text } = await answerAt(base, agent, timeoutMs, signal);
   const members = membersOf(parsed(text));
   const presence = presenceIn(agent, members);
-  if (presence !== undefined) return presence;
+  if (status === 200 && presence !== undefined) return presence;
   if (isRefusal(members)) throw problemIn(members);
   const message = `The server at ${base} is not an Agent Relay: it answered with ${status}.`;
   // A proxy in front of a relay that is away speaks for itself.
@@ -52,6 +52,8 @@ async function answerAt(base: string, agent: string, timeoutMs: number, signal: 
     return await answerTo(url, { ...ONLINE_LOOK.answer, timeoutMs }, signal, { redirect: "manual" });
   } catch (cause) {
     if (signal.aborted) throw new RelayError("aborted", { cause: signal.reason });
+    // No relay says so much: the status alone tells what it is.
+    if (cause instanceof AnswerTooLarge) return { status: cause.status, text: "" };
     throw new RelayError("unreachable", { message: `The relay at ${base} does not answer.`, hint: HINT, cause });
   }
 }

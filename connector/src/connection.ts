@@ -126,8 +126,9 @@ export class Connection {
 
   #receive(frame: Frame): void {
     this.#keepalive?.frameReceived();
-    const isAnswer = this.#asked !== undefined && "envelopeId" in frame && frame.envelopeId === this.#asked.id;
-    if (isAnswer) this.#keepalive?.heartbeatAnswered();
+    const answered = "envelopeId" in frame ? frame.envelopeId : undefined;
+    if (answered) this.#keepalive?.answered();
+    const isAnswer = this.#asked !== undefined && answered === this.#asked.id;
     if (frame.frame === "hello") this.#greeted(frame);
     else if (frame.frame === "ack" && isAnswer) this.#presenceAccepted();
     else if (frame.frame === "error" && isAnswer) this.#presenceRefused(frame);

@@ -33,8 +33,17 @@ export function openWebSocket(url: string): CuttableWebSocket | undefined {
       tellingDispatcher(dispatcher, (opened) => {
         connection = opened;
       });
-    const websocket = telling ? new WebSocket(url, { dispatcher: telling } as never) : new WebSocket(url);
+    const websocket = (telling && websocketOver(url, telling)) ?? new WebSocket(url);
     return { websocket, cut: () => connection?.destroy() };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined where the class is not Node's, such as jsdom's: it takes protocols alone. */
+function websocketOver(url: string, dispatcher: Dispatcher): WebSocket | undefined {
+  try {
+    return new WebSocket(url, { dispatcher } as never);
   } catch {
     return undefined;
   }

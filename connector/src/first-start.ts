@@ -40,6 +40,8 @@ export class FirstStart {
   #bar: Promise<RelayError | undefined> | undefined;
   #isOver = false;
   #keyRefusedAt: number | undefined;
+  /** By performance.now(): since when something else answers, without an answer of the relay in between. */
+  #strangeSince: number | undefined;
   #passing: RelayError | undefined;
   #failure: RelayError | undefined;
 
@@ -130,8 +132,8 @@ export class FirstStart {
 
   /**
    * Asks again before it says that another connection has the agent: the relay may not have seen yet that the socket of a killed
-   * process is gone. What cannot be told for the moment is asked again until the start ends. What nobody will ever tell is a bar:
-   * at an address that has the websocket alone, or where something else answers.
+   * process is gone. What cannot be told for the moment is asked again until the start ends. What nobody tells for a while is a bar,
+   * as at an address that has the websocket alone; an edge that is being changed may answer for its relay for a moment.
    */
   async #findBar(): Promise<RelayError | undefined> {
     const { signal } = this.#stopped;
@@ -140,18 +142,29 @@ export class FirstStart {
       const seen = await this.#look();
       if (seen instanceof RelayError) {
         if (signal.aborted) return undefined;
-        if (seen.retry !== "later") return seen;
+        if (!this.#mayYetTell(seen)) return seen;
         this.#tell(seen);
         await pause(untilNextLook(seen, timesUntold), signal);
         timesUntold += 1;
         continue;
       }
+      this.#strangeSince = undefined;
       if (seen.status !== "online") return undefined;
       timesOnline += 1;
       if (timesOnline === FIRST_START.looks) return elsewhereSince(seen.details.online_since_iso);
       await pause(FIRST_START.lookAgainMs, signal);
     }
     return undefined;
+  }
+
+  /** Whether another look may be answered otherwise. What is no relay counts once it has been there for a while. */
+  #mayYetTell({ code, retry }: RelayError): boolean {
+    if (code === "not_a_relay") {
+      this.#strangeSince ??= performance.now();
+      return performance.now() - this.#strangeSince < FIRST_START.unknownKeyMs;
+    }
+    if (code !== "unreachable") this.#strangeSince = undefined;
+    return retry === "later";
   }
 
   /** How the agent is, or why nobody tells. */

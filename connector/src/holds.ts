@@ -65,6 +65,20 @@ export class Holds {
     }
   }
 
+  /** The send ended without an answer: what nothing else waits under is past with its time. */
+  givenUp(send: Held): void {
+    for (const scope of scopesOf(send)) {
+      const hold = this.#holds.get(scope);
+      if (hold !== undefined && hold.timer === undefined) this.#dropUnneeded(scope, hold);
+    }
+  }
+
+  /** Whether the time of one ends no sooner. @param time by performance.now(). */
+  outlast(time: number): boolean {
+    for (const { timer, endsAt } of this.#holds.values()) if (timer !== undefined && endsAt >= time) return true;
+    return false;
+  }
+
   clear(): void {
     for (const scope of this.#holds.keys()) this.#end(scope);
   }
@@ -72,8 +86,12 @@ export class Holds {
   #timeIsOver(scope: string): void {
     const hold = this.#holds.get(scope) as Hold;
     hold.timer = undefined;
-    if (!this.#isNeeded(hold)) this.#holds.delete(scope);
+    this.#dropUnneeded(scope, hold);
     this.#over();
+  }
+
+  #dropUnneeded(scope: string, hold: Hold): void {
+    if (!this.#isNeeded(hold)) this.#holds.delete(scope);
   }
 
   #end(scope: string): void {

@@ -4,6 +4,16 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
+/** There is more of it than its bound. */
+export class AnswerTooLarge extends RangeError {
+  readonly status: number;
+
+  constructor(status: number) {
+    super("The answer is too large.");
+    this.status = status;
+  }
+}
+
 /** What an answer may cost. */
 export interface AnswerBounds {
   readonly timeoutMs: number;
@@ -23,10 +33,13 @@ export async function answerTo(
 ): Promise<HttpAnswer> {
   const inTime = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   const { status, body } = await fetch(url, { redirect: "error", ...init, signal: inTime });
-  return { status, text: body === null ? "" : await textOf(body, maxBytes) };
+  const text = body === null ? "" : await textOf(body, maxBytes);
+  if (text === undefined) throw new AnswerTooLarge(status);
+  return { status, text };
 }
 
-async function textOf(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<string> {
+/** Undefined for one with more bytes. */
+async function textOf(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<string | undefined> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let [text, bytes] = ["", 0];
@@ -36,7 +49,7 @@ async function textOf(body: ReadableStream<Uint8Array>, maxBytes: number): Promi
     bytes += value.byteLength;
     if (bytes > maxBytes) {
       reader.cancel().catch(() => {});
-      throw new RangeError("The answer is too large.");
+      return undefined;
     }
     text += decoder.decode(value, { stream: true });
   }

@@ -11,7 +11,7 @@ export interface KeepaliveOptions {
   readonly intervalMs: number;
   /** A heartbeat is due. */
   readonly sendHeartbeat: () => void;
-  /** The connection is dead: nothing comes in after a request, or a heartbeat has had no answer for an interval. */
+  /** The connection is dead: nothing comes in after a request, or no answer for two intervals after a heartbeat. */
   readonly timedOut: () => void;
 }
 
@@ -31,7 +31,7 @@ export class Keepalive {
    * time alone it would give up an answer that is there.
    */
   #ticksWaited: number | undefined;
-  /** The same since a heartbeat: what comes in meanwhile does not show that anything goes out. */
+  /** The same since a heartbeat. Deliveries and notices do not show that anything goes out; answers do. */
   #heartbeatTicks: number | undefined;
 
   constructor(options: KeepaliveOptions) {
@@ -59,8 +59,8 @@ export class Keepalive {
     this.#heartbeatTicks ??= 0;
   }
 
-  /** The last of them was answered. */
-  heartbeatAnswered(): void {
+  /** Anything that was sent was answered: a heartbeat may wait for long behind what its key sends. */
+  answered(): void {
     this.#heartbeatTicks = undefined;
   }
 
@@ -95,7 +95,7 @@ export class Keepalive {
     const { intervalMs } = this.#options;
     const lasts = (ticks = 0) => ticks * this.#tickMs;
     return (
-      lasts(this.#ticksWaited) > Math.min(ANSWER_WITHIN_MS, intervalMs) || lasts(this.#heartbeatTicks) > intervalMs
+      lasts(this.#ticksWaited) > Math.min(ANSWER_WITHIN_MS, intervalMs) || lasts(this.#heartbeatTicks) > 2 * intervalMs
     );
   }
 }

@@ -41,7 +41,7 @@ export const ATTEMPT_PROBE_MS = 3000;
 
 /** Until the first register is accepted. */
 export const FIRST_START = {
-  /** How long a key, or a credential of an issuer, that the relay does not know yet is presented again. */
+  /** How long a start takes as passing: a key or an issuer that the relay does not know, and an answer that is none of a relay. */
   unknownKeyMs: 10_000,
   /** How often, and how far apart, the agent has to be seen online before it counts as held elsewhere. */
   looks: 5,

@@ -87,14 +87,11 @@ export class PendingSend {
 /** The sends without an answer, in the order of their calls. */
 export class PendingSends {
   readonly #sends = new Map<string, PendingSend>();
-  #inFlight = 0;
+  readonly #byTarget = new Map<string, Set<PendingSend>>();
+  readonly #inFlight = new Set<PendingSend>();
 
   get size(): number {
     return this.#sends.size;
-  }
-
-  get inFlight(): number {
-    return this.#inFlight;
   }
 
   all(): PendingSend[] {
@@ -108,12 +105,17 @@ export class PendingSends {
   add(fields: NewSend): PendingSend {
     const send = new PendingSend(fields);
     this.#sends.set(send.id, send);
+    const lane = this.#byTarget.get(send.to) ?? new Set();
+    this.#byTarget.set(send.to, lane.add(send));
     return send;
   }
 
   remove(send: PendingSend): void {
     this.requeue(send);
     this.#sends.delete(send.id);
+    const lane = this.#byTarget.get(send.to);
+    lane?.delete(send);
+    if (lane?.size === 0) this.#byTarget.delete(send.to);
     send.release();
   }
 
@@ -124,25 +126,26 @@ export class PendingSends {
    * @param most how many may be in flight.
    */
   firstWaiting(holds: Holds, most: number): PendingSend | undefined {
-    if (this.#inFlight >= most) return undefined;
-    const trials = this.#trials(holds);
-    const tried = new Set(trials.flatMap((send) => holds.of(send)));
-    const mayTry = trials.length < Math.max(1, Math.floor(most / 2));
-    const heldUp = new Set(trials.map(({ to }) => to));
-    for (const send of this.#sends.values()) {
-      if (send.isInFlight || heldUp.has(send.to)) continue;
-      const isFree = holds.of(send).every((hold) => mayTry && hold.timer === undefined && !tried.has(hold));
-      if (isFree && !send.isBeingDrafted) return send;
-      heldUp.add(send.to);
-    }
-    return undefined;
+    return this.#firstOf(this.#sends.values(), holds, most);
   }
 
-  /** What waits behind a hold for longer than its call has time, and that hold. */
-  *tooLate(holds: Holds): Generator<[PendingSend, Hold]> {
+  /** Whether the first that waits for this target may go out. */
+  mayGoTo(target: string, holds: Holds, most: number): boolean {
+    for (const send of this.#byTarget.get(target) ?? []) {
+      if (!send.isInFlight) return this.#firstOf([send], holds, most) !== undefined;
+    }
+    return false;
+  }
+
+  /**
+   * What waits behind a hold for longer than its call has time, and that hold.
+   * @param target of those to it alone.
+   */
+  *tooLate(holds: Holds, target?: string): Generator<[PendingSend, Hold]> {
     if (holds.isEmpty) return;
     const heldUp = new Map<string, Hold>();
-    for (const send of this.#sends.values()) {
+    const sends = target === undefined ? this.#sends.values() : (this.#byTarget.get(target) ?? []);
+    for (const send of sends) {
       if (send.isInFlight) continue;
       const last = lastOf([...holds.of(send), heldUp.get(send.to)]);
       if (last === undefined) continue;
@@ -154,27 +157,36 @@ export class PendingSends {
   markInFlight(send: PendingSend, signed: SignedEnvelope): void {
     send.signed = signed;
     send.isInFlight = true;
-    this.#inFlight += 1;
+    this.#inFlight.add(send);
   }
 
   /** It is not in flight any more; it keeps its place in the order. */
   requeue(send: PendingSend): void {
-    if (!send.isInFlight) return;
     send.isInFlight = false;
-    this.#inFlight -= 1;
+    this.#inFlight.delete(send);
   }
 
   /** The connection on which they went out is gone, or was replaced: whether they were accepted is not known. */
   requeueAll(): void {
-    for (const send of this.#sends.values()) {
-      if (send.isInFlight) send.isOutcomeUnknown = true;
+    for (const send of this.#inFlight) {
+      send.isOutcomeUnknown = true;
       this.requeue(send);
     }
   }
 
-  /** What is in flight under a hold. */
-  #trials(holds: Holds): PendingSend[] {
-    return holds.isEmpty ? [] : this.all().filter((send) => send.isInFlight && holds.of(send).length > 0);
+  #firstOf(sends: Iterable<PendingSend>, holds: Holds, most: number): PendingSend | undefined {
+    if (this.#inFlight.size >= most) return undefined;
+    const trials = holds.isEmpty ? [] : [...this.#inFlight].filter((send) => holds.of(send).length > 0);
+    const tried = new Set(trials.flatMap((send) => holds.of(send)));
+    const mayTry = trials.length < Math.max(1, Math.floor(most / 2));
+    const heldUp = new Set(trials.map(({ to }) => to));
+    for (const send of sends) {
+      if (send.isInFlight || heldUp.has(send.to)) continue;
+      const isFree = holds.of(send).every((hold) => mayTry && hold.timer === undefined && !tried.has(hold));
+      if (isFree && !send.isBeingDrafted) return send;
+      heldUp.add(send.to);
+    }
+    return undefined;
   }
 }
 

@@ -7,6 +7,9 @@ import { type Acknowledged, type NewSend, type PendingSend, PendingSends, type S
 import { refusalDetails } from "./refusal.ts";
 import type { SignedEnvelope, Signer } from "./signer.ts";
 
+/** The relay cannot say whether it took the envelope. */
+const MAY_BE_ACCEPTED: ReadonlySet<ErrorCode> = new Set(["unavailable", "internal_error"]);
+
 /** A registered connection, as far as the queue needs it. */
 export interface EnvelopeWriter {
   /** How old an envelope may be when the relay gets it. */
@@ -71,8 +74,8 @@ export class SendQueue {
     const deadline = performance.now() + timeoutMs;
     const send = this.#pending.add({ ...envelope, notBefore, deadline, resolve, reject, release });
     signal?.addEventListener("abort", abort);
-    this.#rejectLate();
-    void this.#flush();
+    if (this.#holds.outlast(deadline)) this.#rejectLate(send.to);
+    this.#flushTo(send.to);
     return promise;
   }
 
@@ -105,9 +108,9 @@ export class SendQueue {
     if (send === undefined) return false;
     const { code, ...details } = refusalDetails(error);
     this.#pending.requeue(send);
+    if (MAY_BE_ACCEPTED.has(code)) send.isOutcomeUnknown = true;
     if (code === "unavailable" || code === "rate_limited" || code === "not_registered") {
       send.refusal = code;
-      if (code === "unavailable") send.isOutcomeUnknown = true;
       if (code === "not_registered") this.#options.notRegistered();
       this.#holds.begin(send, code, details, retryAfterMs);
       this.#rejectLate();
@@ -135,9 +138,13 @@ export class SendQueue {
     return signal?.aborted ? new RelayError("aborted", { cause: signal.reason }) : undefined;
   }
 
-  /** What a hold outlasts is rejected at once, as the relay refused what it holds. */
-  #rejectLate(): void {
-    for (const [send, hold] of this.#pending.tooLate(this.#holds)) this.#failHeld(send, hold);
+  /**
+   * What a hold outlasts is rejected at once, as the relay refused what it holds. Without a connection the next one may end it.
+   * @param target of what goes to it alone.
+   */
+  #rejectLate(target?: string): void {
+    if (this.#writer === undefined) return;
+    for (const [send, hold] of this.#pending.tooLate(this.#holds, target)) this.#failHeld(send, hold);
   }
 
   #timedOut(send: PendingSend): void {
@@ -163,9 +170,17 @@ export class SendQueue {
   #fail(send: PendingSend, code: ErrorCode, details: ErrorDetails = {}): void {
     if (this.#pending.get(send.id) !== send) return;
     const outcome = send.mayBeAccepted ? "unknown" : "refused";
+    const { isInFlight } = send;
     this.#pending.remove(send);
+    this.#holds.givenUp(send);
     send.reject(new RelayError(code, { ...details, outcome, envelopeId: send.id }));
-    void this.#flush();
+    if (isInFlight) void this.#flush();
+    else this.#flushTo(send.to);
+  }
+
+  /** Where nothing changed for others: each of them would be looked at for each call. */
+  #flushTo(target: string): void {
+    if (this.#pending.mayGoTo(target, this.#holds, this.#most)) void this.#flush();
   }
 
   /** Sends what may go out, one after the other, but for what is being drafted: signing is asynchronous, and the order must hold. */
@@ -177,8 +192,12 @@ export class SendQueue {
   }
 
   #next(): PendingSend | undefined {
-    if (this.#writer === undefined) return undefined;
-    return this.#pending.firstWaiting(this.#holds, Math.min(MAX_IN_FLIGHT, this.#writer.maxInFlight));
+    return this.#pending.firstWaiting(this.#holds, this.#most);
+  }
+
+  /** How many may be in flight. */
+  get #most(): number {
+    return this.#writer === undefined ? 0 : Math.min(MAX_IN_FLIGHT, this.#writer.maxInFlight);
   }
 
   async #transmit(send: PendingSend): Promise<void> {

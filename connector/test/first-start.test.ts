@@ -9,7 +9,7 @@ import { relayAddress } from "../src/address.ts";
 import { RelayError } from "../src/errors.ts";
 import { FirstStart } from "../src/first-start.ts";
 import { Connector } from "../src/index.ts";
-import { FIRST_START, REGISTER_WITHIN_MS } from "../src/limits.ts";
+import { FIRST_START, ONLINE_LOOK, REGISTER_WITHIN_MS } from "../src/limits.ts";
 import { ACME, party } from "./credentials/parties.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, record, testAgent, untilState, WholeStage } from "./kit.ts";
@@ -170,6 +170,11 @@ describe("A start under an agent that is online elsewhere", () => {
     ["is not answered", "unreachable", () => Promise.reject(new TypeError("fetch failed"))],
     ["is answered by a proxy in front of it", "unreachable", async () => new Response("<html>", { status: 502 })],
     [
+      "has a presence and a status that is none of a presence",
+      "unreachable",
+      async () => Response.json({ status: "offline" }, { status: 503 }),
+    ],
+    [
       "meets the limit of its address, for a minute",
       "rate_limited",
       async () => Response.json({ code: "rate_limited", retry: "later", retry_after_ms: 60_000 }),
@@ -191,12 +196,14 @@ describe("A start under an agent that is online elsewhere", () => {
     ["has the websocket alone", () => Response.json({ code: "not_found", retry: "never" }, { status: 404 })],
     ["is a proxy that lets nobody in", () => new Response("<html>", { status: 403 })],
     ["is a page", () => new Response("<html>")],
+    ["is a page of any size", () => new Response("<html>".padEnd(ONLINE_LOOK.answer.maxBytes + 1))],
     ["is another API", () => Response.json({ code: "forbidden" }, { status: 401 })],
     ["leads elsewhere", () => new Response(null, { status: 302, headers: { location: "https://elsewhere.example" } })],
     ["tells of a presence that is none", () => Response.json({ ok: true, status: "elsewhere" })],
   ];
 
   test.each(OTHERS)("is refused, and the other stays, where what answers over HTTP %s", async (_, answer) => {
+    setTime(FIRST_START, "unknownKeyMs", 0);
     const first = await stage.online("bob", stage.url);
     jest.spyOn(globalThis, "fetch").mockImplementation(async () => answer());
     const error = await errorOf(stage.connector("bob", stage.url).start());
@@ -205,7 +212,40 @@ describe("A start under an agent that is online elsewhere", () => {
     expect(first.state.status).toBe("online");
   });
 
+  test("is refused where something else answers for 10 s, without an answer of the relay in between", async () => {
+    setTime(ONLINE_LOOK.wait, "firstMs", 1);
+    setTime(ONLINE_LOOK.wait, "capMs", 1);
+    let nowMs = 5000;
+    jest.spyOn(performance, "now").mockImplementation(() => nowMs);
+    const page = () => new Response("<html>", { status: 404 });
+    const relay = () => Response.json({ code: "unavailable", retry: "later", retry_after_ms: 1 });
+    const proxy = () => new Response("", { status: 502 });
+    const answers: [afterMs: number, () => Response][] = [
+      [0, page],
+      [9999, page],
+      [0, relay],
+      [9999, page],
+      [9999, page],
+      [1, proxy],
+      [0, page],
+    ];
+    let asked = 0;
+    jest.spyOn(globalThis, "fetch").mockImplementation(async () => {
+      const [afterMs, answer] = answers[asked] as (typeof answers)[number];
+      asked += 1;
+      nowMs += afterMs;
+      return answer();
+    });
+    const alice = stage.connector("alice", stage.url);
+    const { errors } = record(alice);
+    await expect(alice.start()).rejects.toMatchObject({ code: "not_a_relay" });
+    expect(asked).toBe(answers.length);
+    const told = ["not_a_relay", "not_a_relay", "unavailable", "not_a_relay", "not_a_relay", "unreachable"];
+    expect(errors.map(({ code }) => code)).toEqual(told);
+  });
+
   test("looks where the relay answers over HTTP, if that is told", async () => {
+    setTime(FIRST_START, "unknownKeyMs", 0);
     setTime(FIRST_START, "lookAgainMs", 1);
     const pod = await stage.relay.startWsConnector();
     const first = await stage.online("bob", stage.url);
@@ -236,6 +276,18 @@ describe("A start of an agent whose presence the relay cannot tell for the momen
     const { errors } = record(alice);
     await alice.start();
     expect(errors.map(({ code }) => code)).toEqual(Array(TIMES).fill("unavailable"));
+  });
+
+  test("waits while an edge that is being changed answers for it, and says so", async () => {
+    const look = globalThis.fetch;
+    const fetched = jest.spyOn(globalThis, "fetch");
+    fetched.mockImplementationOnce(async () => new Response("404 page not found", { status: 404 }));
+    fetched.mockImplementationOnce(async () => new Response("<html>", { status: 403 }));
+    fetched.mockImplementation(look);
+    const alice = stage.connector("alice", stage.url);
+    const { errors } = record(alice);
+    await alice.start();
+    expect(errors.map(({ code }) => code)).toEqual(["not_a_relay", "not_a_relay"]);
   });
 
   test("outlasts the time in which a connection has to register", async () => {

@@ -38,9 +38,10 @@ test("An answer is read whole up to its bound, whatever its status", async () =>
   expect(await ask(await relay((_, response) => response.writeHead(404).end(text)))).toEqual({ status: 404, text });
 });
 
-test("One byte more is too much", async () => {
-  const url = await relay((_, response) => response.end("x".repeat(MAX_BYTES + 1)));
+test("One byte more is too much, and the error has the status", async () => {
+  const url = await relay((_, response) => response.writeHead(404).end("x".repeat(MAX_BYTES + 1)));
   expect(await errorNameOf(ask(url))).toBe("RangeError");
+  await expect(ask(url)).rejects.toMatchObject({ status: 404 });
 });
 
 test("What few bytes stand for counts, and what never ends is not read on", async () => {

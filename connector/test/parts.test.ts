@@ -88,6 +88,7 @@ describe("The address", () => {
     ["https://relay.example/base/", "wss://relay.example/base/ws", "https://relay.example/base", "relay.example"],
     ["ws://relay.example:80", "ws://relay.example/ws", "http://relay.example", "relay.example"],
     ["wss://relay.example:80/relay", "wss://relay.example:80/relay", "https://relay.example:80", "relay.example:80"],
+    ["ws://relay.example/agents/live", "ws://relay.example/agents/live", "http://relay.example", "relay.example"],
     ["ws://relay.example/base/ws", "ws://relay.example/base/ws", "http://relay.example/base", "relay.example"],
   ])("%s leads to %s", (given, websocket, base, host) => {
     const address = { websocket, base, host, signingManifest: `${base}/.well-known/signing-manifest.json` };

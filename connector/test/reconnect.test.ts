@@ -3,9 +3,11 @@ import { until } from "../../test/support/until.ts";
 import type { Connector, Delivery } from "../src/index.ts";
 import { shared } from "./fixture.ts";
 import { PodStage, record, untilState } from "./kit.ts";
+import { holdIntervals, leapingTime } from "./times.ts";
 
 const BACK_WITHIN_MS = 10_000;
 afterEach(() => {
+  jest.useRealTimers();
   jest.restoreAllMocks();
 });
 const stage = shared(new PodStage("alice", "bob-hmac"));
@@ -160,4 +162,22 @@ test("a connection that brings frames in, and carries nothing out, is given up",
     proxy.tell({ frame: "notice", notice: "slow_down", envelopes_per_second: 0, bytes_per_second: 0 });
     return states.includes("reconnecting");
   });
+});
+
+test("a connection whose envelopes are answered stays, however long the answer to its heartbeat takes", async () => {
+  holdIntervals();
+  const leap = leapingTime();
+  const proxy = await stage.proxy(stage.url);
+  const alice = await stage.online("alice", proxy.url);
+  const { states } = record(alice);
+  proxy.toRelay = (envelope) => (envelope.type === "agent.heartbeat" ? undefined : envelope);
+  const seconds = (count: number) => jest.advanceTimersByTime(count * 1000);
+  leap(15_000);
+  seconds(1);
+  await until("a heartbeat is out", () => proxy.sent.some(({ type }) => type === "agent.heartbeat"));
+  for (let n = 0; n < 6; n += 1) {
+    seconds(8);
+    await alice.send("agent://nobody", {});
+  }
+  expect(states).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../test/support/until.ts";
 import { RelayError } from "../src/errors.ts";
+import { Holds } from "../src/holds.ts";
 import { errorOf } from "./kit.ts";
 import { useSendQueue } from "./send-queue-scene.ts";
 import { holdWaits, LONG_MS, Waits } from "./times.ts";
@@ -134,6 +135,55 @@ describe("The send queue", () => {
     expect(writer.ids).toEqual(["refused", "lost"]);
   });
 
+  test("keeps what is called without a connection, whatever held its kind on the last one", async () => {
+    const request = (to: string, id: string, timeoutMs: number) =>
+      scene.addTo(to, id, { type: "session.request", timeoutMs });
+    void request("agent://bob", "refused", PATIENT.timeoutMs);
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("refused", "rate_limited", LONG_MS);
+    scene.sendQueue.pause();
+    const later = request("agent://carol", "later", 30_000);
+    const next = await connect();
+    await until("both are out", () => next.texts.length === 2);
+    ack("later");
+    expect(await later).toMatchObject({ envelopeId: "later" });
+  });
+
+  test.each(["timeout", "aborted"])(
+    "holds nothing for an envelope that ended with %s while it was tried",
+    async (code) => {
+      const waits = new Waits();
+      const caller = new AbortController();
+      const tried = errorOf(add("tried", { ...PATIENT, signal: caller.signal }));
+      const writer = await connect();
+      await until("it is out", () => writer.texts.length === 1);
+      refuse("tried", "unavailable", LONG_MS);
+      waits.endBetween(LONG_MS, 2 * LONG_MS);
+      await until("it is out again", () => writer.texts.length === 2);
+      if (code === "timeout") waits.endBetween(PATIENT.timeoutMs, PATIENT.timeoutMs);
+      else caller.abort();
+      await tried;
+      for (const id of ["a", "b"]) void add(id);
+      await until("both are out", () => writer.texts.length === 4);
+    },
+  );
+
+  test("looks at no other call for one that a hold keeps back, nor when that ends", async () => {
+    void add("refused", PATIENT);
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("refused", "rate_limited", LONG_MS);
+    const looks = jest.spyOn(Holds.prototype, "of");
+    const caller = new AbortController();
+    const terms = { ...PATIENT, signal: caller.signal };
+    const count = 90;
+    const held = Array.from({ length: count }, (_, n) => errorOf(scene.addTo(`agent://x${n % 45}`, `${n}`, terms)));
+    caller.abort();
+    await Promise.all(held);
+    expect(looks.mock.calls.length).toBeLessThan(6 * count);
+  });
+
   test("rejects what is out again when its call's time is over, and was refused before, for that", async () => {
     const timeIsOver = holdWaits();
     const sent = errorOf(add("a", { timeoutMs: LONG_MS }));
@@ -240,6 +290,14 @@ describe("A send that ends without an answer", () => {
     void add("b");
     await until("the next is out", () => writer.texts.length === 1);
     expect(writer.ids).toEqual(["b"]);
+  });
+
+  test("as the relay failed has an unknown outcome", async () => {
+    const sent = errorOf(add("a"));
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("a", "internal_error");
+    expect(await sent).toMatchObject({ code: "internal_error", retry: "later", outcome: "unknown" });
   });
 
   test("is refused for good after an outage: whether it was accepted before is not known", async () => {

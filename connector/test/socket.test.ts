@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "@jest/globals";
+import { afterEach, expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { WebSocketServer } from "ws";
 import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/frames.ts";
@@ -13,8 +13,13 @@ import { testAgent } from "./kit.ts";
 
 const EXITING_AGENT = fileURLToPath(new URL("exiting-agent.ts", import.meta.url));
 
+const NodeWebSocket = globalThis.WebSocket;
 const HELLO = JSON.stringify({ frame: "hello" });
 const LARGEST = HELLO.padEnd(MAX_RECEIVED_CHARACTERS);
+
+afterEach(() => {
+  globalThis.WebSocket = NodeWebSocket;
+});
 
 /** What is read of a relay that sends these texts and closes, and with which code it ends. */
 async function readOf(...texts: string[]): Promise<{ read: string[]; code: number }> {
@@ -39,6 +44,17 @@ async function readOf(...texts: string[]): Promise<{ read: string[]; code: numbe
 
 test("Frames are read up to their bound", async () => {
   expect(await readOf(LARGEST, HELLO)).toEqual({ read: ["hello", "hello"], code: 4400 });
+});
+
+test("A WebSocket of the platform that takes protocols alone, as jsdom's does, is used as it is", async () => {
+  class Strict extends NodeWebSocket {
+    constructor(url: string, protocols: unknown = []) {
+      if (!Array.isArray(protocols)) throw new SyntaxError("no protocol");
+      super(url, protocols);
+    }
+  }
+  globalThis.WebSocket = Strict as typeof WebSocket;
+  expect(await readOf(HELLO)).toEqual({ read: ["hello"], code: 4400 });
 });
 
 test("A frame that is larger ends the connection, and nothing after it is read", async () => {

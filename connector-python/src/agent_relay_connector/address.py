@@ -17,8 +17,8 @@ class RelayAddress:
 
 
 def relay_address(url: str, http_url: str | None = None) -> RelayAddress:
-    """From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none), which lies directly under
-    the base. http_url: the base, where it is elsewhere. Raises ValueError.
+    """From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none). The base of a websocket that
+    does not end in /ws is the root of its host. http_url: the base, where it is elsewhere. Raises ValueError.
     """
     parts = urlsplit(url)
     scheme = _WEBSOCKET_SCHEMES.get(parts.scheme)
@@ -27,10 +27,11 @@ def relay_address(url: str, http_url: str | None = None) -> RelayAddress:
     host = _host(parts.hostname, None if parts.port == _DEFAULT_PORTS[scheme] else parts.port)
     is_base = parts.scheme.startswith("http")
     path = parts.path.rstrip("/")
-    parent = path if is_base else path.rpartition("/")[0]
+    websocket = path + "/ws" if is_base else path or "/ws"
+    parent = websocket[: -len("/ws")] if websocket.endswith("/ws") else ""
     base = relay_address(http_url).base if http_url else f"{scheme.replace('ws', 'http')}://{host}{parent}"
     return RelayAddress(
-        websocket=f"{scheme}://{host}{path + '/ws' if is_base else path or '/ws'}",
+        websocket=f"{scheme}://{host}{websocket}",
         base=base,
         host=host,
     )

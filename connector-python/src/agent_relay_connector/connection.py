@@ -131,8 +131,8 @@ class Connection:
             return
         if self._keepalive is not None:
             self._keepalive.frame_received()
-            if isinstance(frame, (AckFrame, ErrorFrame)) and self._is_answer(frame.envelope_id):
-                self._keepalive.heartbeat_answered()
+            if isinstance(frame, (AckFrame, ErrorFrame)) and frame.envelope_id:
+                self._keepalive.answered()
         if isinstance(frame, HelloFrame):
             self._greeted(frame)
         elif isinstance(frame, AckFrame) and self._is_answer(frame.envelope_id):

@@ -40,6 +40,8 @@ class FirstStart:
         # Why nothing may be taken over: found out once, whatever becomes of the connection that waits for it.
         self._looking: asyncio.Task[RelayError | None] | None = None
         self._unknown_since: float | None = None
+        # Since when something else answers, without an answer of the relay in between.
+        self._strange_since: float | None = None
         # What may pass by itself, of the last register.
         self._passing: RelayError | None = None
         self._failure: RelayError | None = None
@@ -126,24 +128,36 @@ class FirstStart:
         socket of a killed process is gone.
 
         What cannot be told for the moment is asked again until the start ends, however long the relay asks to wait. What
-        nobody will ever tell is a bar: at an address that has the websocket alone, or where something else answers.
+        nobody tells for a while is a bar, as at an address that has the websocket alone. An edge that is being changed may
+        answer for its relay for a moment.
         """
         times_online = 0
         while True:
             try:
                 presence = await self._check_online.presence_of(self._agent)
             except RelayError as error:
-                if error.retry != "later":
+                if not self._may_yet_tell(error):
                     return error
                 self._tell(error)
                 await asyncio.sleep(jittered_s(error.retry_after or RETRY_AFTER_S))
                 continue
+            self._strange_since = None
             if presence.status != "online":
                 return None
             times_online += 1
             if times_online == OWN_LOOKS:
                 return _elsewhere(presence)
             await asyncio.sleep(OWN_LOOK_AGAIN_S)
+
+    def _may_yet_tell(self, error: RelayError) -> bool:
+        """Whether another look may be answered otherwise. What is no relay counts once it has been there for a while."""
+        if error.code == "not_a_relay":
+            if self._strange_since is None:
+                self._strange_since = time.monotonic()
+            return time.monotonic() - self._strange_since < UNKNOWN_KEY_PRESENTED_S
+        if error.code != "unreachable":
+            self._strange_since = None
+        return error.retry == "later"
 
 
 def _is_of_what_is_not_known(refusal: RelayError) -> bool:

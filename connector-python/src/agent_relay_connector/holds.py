@@ -62,6 +62,17 @@ class Holds:
             if scope in self._holds and self._holds[scope].timer is None:
                 del self._holds[scope]
 
+    def given_up(self, send: Held) -> None:
+        """The send ended without an answer: what nothing else waits under is past with its time."""
+        for scope in _scopes_of(send):
+            hold = self._holds.get(scope)
+            if hold is not None and hold.timer is None:
+                self._drop_unneeded(scope, hold)
+
+    def outlast(self, time_s: float) -> bool:
+        """Whether the time of one ends no sooner. time_s: by the event loop's clock."""
+        return any(hold.timer is not None and hold.ends_at >= time_s for hold in self._holds.values())
+
     def clear(self) -> None:
         for scope in tuple(self._holds):
             self._end(scope)
@@ -69,9 +80,12 @@ class Holds:
     def _time_is_over(self, scope: str) -> None:
         hold = self._holds[scope]
         hold.timer = None
+        self._drop_unneeded(scope, hold)
+        self._over()
+
+    def _drop_unneeded(self, scope: str, hold: Hold) -> None:
         if not self._is_needed(hold):
             del self._holds[scope]
-        self._over()
 
     def _end(self, scope: str) -> None:
         hold = self._holds.pop(scope, None)

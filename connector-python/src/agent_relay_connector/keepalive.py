@@ -12,7 +12,8 @@ _JUMP_S = 3.0
 
 
 class Keepalive:
-    """Asks for heartbeats. Tells when nothing comes in after a request, or a heartbeat has had no answer for an interval.
+    """Asks for heartbeats. Tells when nothing comes in after a request, or no answer for two intervals after a
+    heartbeat.
 
     After a sleep of the machine, or any other jump of its clock, it asks for one at once: the connection may be long
     gone, and what came in meanwhile is not read yet.
@@ -29,7 +30,7 @@ class Keepalive:
         # Ticks since a request that has no answer. A process that stood still ticks once, and then reads what came in: by
         # the time alone it would give up an answer that is there.
         self._ticks_waited: int | None = None
-        # The same since a heartbeat: what comes in meanwhile does not show that anything goes out.
+        # The same since a heartbeat. Deliveries and notices do not show that anything goes out; answers do.
         self._heartbeat_ticks: int | None = None
 
     def start(self) -> None:
@@ -50,8 +51,8 @@ class Keepalive:
         if self._heartbeat_ticks is None:
             self._heartbeat_ticks = 0
 
-    def heartbeat_answered(self) -> None:
-        """The last of them was answered."""
+    def answered(self) -> None:
+        """Anything that was sent was answered: a heartbeat may wait for long behind what its key sends."""
         self._heartbeat_ticks = None
 
     def frame_received(self) -> None:
@@ -83,4 +84,4 @@ class Keepalive:
     def _is_dead(self) -> bool:
         waited_s = (self._ticks_waited or 0) * self._tick_s
         heartbeat_s = (self._heartbeat_ticks or 0) * self._tick_s
-        return waited_s > min(ANSWER_WITHIN_S, self._interval_s) or heartbeat_s > self._interval_s
+        return waited_s > min(ANSWER_WITHIN_S, self._interval_s) or heartbeat_s > 2 * self._interval_s

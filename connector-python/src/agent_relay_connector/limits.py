@@ -87,8 +87,8 @@ PRESENCE_TIMEOUT_S = 3.0
 # Of LOOK_UPS_AT_ONCE: however many are waited for, and strangers looked up, known senders are looked up meanwhile.
 PRESENCE_LOOKS_AT_ONCE = 4
 
-# Until the first register is accepted: how long a key, or an issuer's credential, that the relay does not know yet is
-# presented again; and how often, and how far apart, the agent's own presence is looked up before it counts as held elsewhere.
+# Until the first register is accepted: how long a start takes as passing a key or an issuer that the relay does not know,
+# and an answer that is none of a relay; and how often, and how far apart, the agent's own presence is looked up before it counts as held elsewhere.
 UNKNOWN_KEY_PRESENTED_S = 10.0
 OWN_LOOKS = 5
 OWN_LOOK_AGAIN_S = 0.3

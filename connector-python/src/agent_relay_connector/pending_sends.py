@@ -1,8 +1,9 @@
 """Sends without an answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Union
 
 from .frames import AckFrame
@@ -63,7 +64,9 @@ class PendingSends:
 
     def __init__(self) -> None:
         self._sends: dict[str, PendingSend] = {}
-        self.in_flight = 0
+        # By target, each in order: of a dictionary the keys alone count.
+        self._by_target: dict[str, dict[PendingSend, None]] = {}
+        self._in_flight: dict[PendingSend, None] = {}
 
     def __len__(self) -> int:
         return len(self._sends)
@@ -76,10 +79,16 @@ class PendingSends:
 
     def add(self, send: PendingSend) -> None:
         self._sends[send.id] = send
+        self._by_target.setdefault(send.to, {})[send] = None
 
     def remove(self, send: PendingSend) -> None:
         self.requeue(send)
-        self._sends.pop(send.id, None)
+        if self._sends.pop(send.id, None) is None:
+            return
+        lane = self._by_target[send.to]
+        del lane[send]
+        if not lane:
+            del self._by_target[send.to]
 
     def first_waiting(self, holds: Holds, most: int) -> PendingSend | None:
         """most: how many may be in flight.
@@ -88,13 +97,21 @@ class PendingSends:
         have no key for long. Of what a hold lets out again one is in flight at a time, and of all holds at most half of
         `most`: what is refused again and again leaves places for the rest.
         """
-        if self.in_flight >= most:
+        return self._first_of(self._sends.values(), holds, most)
+
+    def may_go_to(self, target: str, holds: Holds, most: int) -> bool:
+        """Whether the first that waits for this target may go out."""
+        waiting = (send for send in self._by_target.get(target, ()) if not send.is_in_flight)
+        return self._first_of(islice(waiting, 1), holds, most) is not None
+
+    def _first_of(self, sends: Iterable[PendingSend], holds: Holds, most: int) -> PendingSend | None:
+        if len(self._in_flight) >= most:
             return None
-        trials = [send for send in self._sends.values() if send.is_in_flight and holds.of(send)]
+        trials = [send for send in self._in_flight if holds.of(send)]
         tried = {hold for send in trials for hold in holds.of(send)}
         may_try = len(trials) < max(1, most // 2)
         held_up = {send.to for send in trials}
-        for send in self._sends.values():
+        for send in sends:
             if send.is_in_flight or send.to in held_up:
                 continue
             is_free = all(may_try and hold.timer is None and hold not in tried for hold in holds.of(send))
@@ -103,10 +120,10 @@ class PendingSends:
             held_up.add(send.to)
         return None
 
-    def too_late(self, holds: Holds) -> Iterator[tuple[PendingSend, Hold]]:
-        """What waits behind a hold for longer than its call has time, and that hold."""
+    def too_late(self, holds: Holds, target: str | None = None) -> Iterator[tuple[PendingSend, Hold]]:
+        """What waits behind a hold for longer than its call has time, and that hold. target: of those to it alone."""
         held_up: dict[str, Hold] = {}
-        for send in self.all():
+        for send in self.all() if target is None else list(self._by_target.get(target, ())):
             if send.is_in_flight:
                 continue
             before = [held_up[send.to]] if send.to in held_up else []
@@ -121,17 +138,15 @@ class PendingSends:
     def mark_in_flight(self, send: PendingSend, signed: SignedEnvelope) -> None:
         send.signed = signed
         send.is_in_flight = True
-        self.in_flight += 1
+        self._in_flight[send] = None
 
     def requeue(self, send: PendingSend) -> None:
         """It is not in flight any more; it keeps its place in the order."""
-        if send.is_in_flight:
-            send.is_in_flight = False
-            self.in_flight -= 1
+        send.is_in_flight = False
+        self._in_flight.pop(send, None)
 
     def requeue_all(self) -> None:
         """The connection on which they went out is gone, or was replaced: whether they were accepted is not known."""
-        for send in self._sends.values():
-            if send.is_in_flight:
-                send.is_outcome_unknown = True
+        for send in tuple(self._in_flight):
+            send.is_outcome_unknown = True
             self.requeue(send)

@@ -15,6 +15,9 @@ from .pending_sends import Acknowledged, PendingSend, PendingSends, SendDraft
 from .refusal import refusal_of
 from .signer import SignedEnvelope, Signer
 
+# The relay cannot say whether it took the envelope.
+_MAY_BE_ACCEPTED = ("unavailable", "internal_error")
+
 
 class EnvelopeWriter(Protocol):
     """A registered connection, as far as the queue needs it."""
@@ -79,14 +82,14 @@ class SendQueue:
         send = PendingSend(envelope_id, kind, to, draft, loop.create_future(), loop.time() + timeout_s, not_before)
         self._pending.add(send)
         timer = loop.call_later(timeout_s, self._timed_out, send)
-        self._fail_late()
-        self._flush()
+        if self._holds.outlast(send.deadline):
+            self._fail_late(to)
+        self._flush_to(to)
         try:
             return await send.answer
         finally:
             timer.cancel()
-            self._pending.remove(send)
-            self._flush()
+            self._remove(send)
 
     def resume(self, writer: EnvelopeWriter) -> None:
         """There is a connection: all that has no answer goes out on it, in order."""
@@ -116,10 +119,10 @@ class SendQueue:
         error = refusal_of(frame.code, frame.message, frame.hint, retry=frame.retry, errors=frame.errors)
         code = error.code
         self._pending.requeue(send)
+        if code in _MAY_BE_ACCEPTED:
+            send.is_outcome_unknown = True
         if code in ("unavailable", "rate_limited", "not_registered"):
             send.refusal = code
-            if code == "unavailable":
-                send.is_outcome_unknown = True
             if code == "not_registered":
                 self._not_registered()
             self._holds.begin(send, error, frame.retry_after_s)
@@ -147,9 +150,14 @@ class SendQueue:
     def _is_needed(self, hold: Hold) -> bool:
         return any(hold in self._holds.of(send) for send in self._pending.all())
 
-    def _fail_late(self) -> None:
-        """What a hold outlasts ends at once, as the relay refused what it holds."""
-        for send, hold in self._pending.too_late(self._holds):
+    def _fail_late(self, target: str | None = None) -> None:
+        """What a hold outlasts ends at once, as the relay refused what it holds.
+
+        Without a connection the next one may end the hold. target: of what goes to it alone.
+        """
+        if self._writer is None:
+            return
+        for send, hold in self._pending.too_late(self._holds, target):
             self._fail_held(send, hold)
 
     def _timed_out(self, send: PendingSend) -> None:
@@ -183,9 +191,25 @@ class SendQueue:
             return
         outcome = error.for_call("unknown" if send.may_be_accepted else "refused", send.id)
         outcome.__cause__ = error.__cause__
-        self._pending.remove(send)
+        self._remove(send)
         _settle(send, outcome)
-        self._flush()
+
+    def _remove(self, send: PendingSend) -> None:
+        """Without an answer."""
+        if self._pending.get(send.id) is not send:
+            return
+        was_in_flight = send.is_in_flight
+        self._pending.remove(send)
+        self._holds.given_up(send)
+        if was_in_flight:
+            self._flush()
+        else:
+            self._flush_to(send.to)
+
+    def _flush_to(self, target: str) -> None:
+        """Where nothing changed for others: each of them would be looked at for each call."""
+        if self._pending.may_go_to(target, self._holds, self._most()):
+            self._flush()
 
     def _flush(self) -> None:
         """Sends what may go out, in order."""
@@ -199,9 +223,11 @@ class SendQueue:
             self._is_flushing = False
 
     def _next(self) -> PendingSend | None:
-        if self._writer is None:
-            return None
-        return self._pending.first_waiting(self._holds, min(MAX_IN_FLIGHT, self._writer.max_in_flight))
+        return self._pending.first_waiting(self._holds, self._most())
+
+    def _most(self) -> int:
+        """How many may be in flight."""
+        return 0 if self._writer is None else min(MAX_IN_FLIGHT, self._writer.max_in_flight)
 
     def _transmit(self, send: PendingSend) -> None:
         if not isinstance(send.draft, str):

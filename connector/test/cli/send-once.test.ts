@@ -1,12 +1,18 @@
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "@jest/globals";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, record } from "../kit.ts";
+import { setTime } from "../times.ts";
 import { BOB, HELLO } from "./control-kit.ts";
 import { expectFailure } from "./failing.ts";
 import { CommandLine, nowhere } from "./kit.ts";
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 
@@ -81,6 +87,7 @@ describe("relay send", () => {
   });
 
   test("asks where RELAY_HTTP_URL says whether another program has the agent, where its address has the websocket alone", async () => {
+    setTime(FIRST_START, "unknownKeyMs", 0);
     const pod = await line.stage.relay.startWsConnector();
     const alice = await line.stage.online("alice", line.url);
     const send = ["send", "--json", ...as("alice"), "--url", pod.url, BOB, HELLO];

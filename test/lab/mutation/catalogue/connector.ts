@@ -61,8 +61,8 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start waits for a limit of its address",
     file: "connector/src/first-start.ts",
-    find: 'seen.retry !== "later"',
-    replace: 'seen.retry !== "later" || seen.code === "rate_limited"',
+    find: "!this.#mayYetTell(seen)",
+    replace: '!this.#mayYetTell(seen) || seen.code === "rate_limited"',
     tests: ["connector/test/first-start.test.ts", "connector/test/cli/send-waiting.test.ts"],
   },
   {
@@ -167,8 +167,43 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start takes nothing over where no relay answers",
     file: "connector/src/first-start.ts",
-    find: 'if (seen.retry !== "later") return seen;',
-    replace: 'if (seen.retry !== "later") return undefined;',
+    find: "if (!this.#mayYetTell(seen)) return seen;",
+    replace: "if (!this.#mayYetTell(seen)) return undefined;",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "an edge that answers for its relay for a moment ends no start",
+    file: "connector/src/first-start.ts",
+    find: "return performance.now() - this.#strangeSince < FIRST_START.unknownKeyMs;",
+    replace: "return false;",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a relay's answer in between begins the time of an edge again",
+    file: "connector/src/first-start.ts",
+    find: 'if (code !== "unreachable") this.#strangeSince = undefined;',
+    replace: "",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "what a proxy answers is no answer of the relay in between",
+    file: "connector/src/first-start.ts",
+    find: 'if (code !== "unreachable") this.#strangeSince = undefined;',
+    replace: "this.#strangeSince = undefined;",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a page of any size is none of a relay",
+    file: "connector/src/check-online.ts",
+    find: "if (cause instanceof AnswerTooLarge)",
+    replace: "if (false)",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a presence comes with 200",
+    file: "connector/src/check-online.ts",
+    find: "if (status === 200 && presence !== undefined)",
+    replace: "if (presence !== undefined)",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
@@ -181,8 +216,15 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "the base of a websocket's address keeps its prefix",
     file: "connector/src/address.ts",
-    find: 'path.replace(/\\/[^/]*$/, "")',
+    find: 'websocket.slice(0, -"/ws".length)',
     replace: '""',
+    tests: ["connector/test/parts.test.ts"],
+  },
+  {
+    name: "the base of another websocket's address is the root of its host",
+    file: "connector/src/address.ts",
+    find: 'websocket.endsWith("/ws") ?',
+    replace: "true ?",
     tests: ["connector/test/parts.test.ts"],
   },
   {
@@ -195,15 +237,15 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start ends nobody's connection while the relay cannot tell",
     file: "connector/src/first-start.ts",
-    find: 'seen.retry !== "later"',
-    replace: 'seen.retry !== "later" || seen.code === "unavailable"',
+    find: "!this.#mayYetTell(seen)",
+    replace: '!this.#mayYetTell(seen) || seen.code === "unavailable"',
     tests: ["connector/test/first-start.test.ts"],
   },
   {
     name: "a start ends nobody's connection while its look-up fails",
     file: "connector/src/first-start.ts",
-    find: 'seen.retry !== "later"',
-    replace: 'seen.retry !== "later" || seen.code === "unreachable"',
+    find: "!this.#mayYetTell(seen)",
+    replace: '!this.#mayYetTell(seen) || seen.code === "unreachable"',
     tests: ["connector/test/first-start.test.ts"],
   },
   {
