@@ -75,7 +75,7 @@ export class Stage {
   /** Registered. */
   async online(name: string, url: string, options: Partial<ConnectorOptions> = {}): Promise<Connector> {
     const connector = this.connector(name, url, options);
-    await connector.start();
+    await named(connector, "starts", connector.start());
     return connector;
   }
 
@@ -170,8 +170,26 @@ export function record(connector: Connector) {
 
 /** The next delivery. */
 export async function next(connector: Connector): Promise<Delivery> {
-  const { value } = await connector[Symbol.asyncIterator]().next();
+  const { value } = await named(connector, "gets a delivery", connector[Symbol.asyncIterator]().next());
   return value as Delivery;
+}
+
+/** What is awaited of a connector. Where it never comes, the failure says what, and in which state the connector is. */
+async function named<T>(connector: Connector, what: string, awaited: Promise<T>): Promise<T> {
+  const states: string[] = [];
+  const forget = connector.on("state", ({ status }) => states.push(status));
+  let isOver = false;
+  const over = awaited
+    .then(() => {})
+    .finally(() => {
+      isOver = true;
+      forget();
+    });
+  const late = until(`${connector.agent} ${what}`, () => isOver).catch((error) => {
+    throw new Error(`${error.message}: ${JSON.stringify([connector.state, states])}`);
+  });
+  await Promise.race([over, late]);
+  return await awaited;
 }
 
 /** Resolves also where the connector is in that state for a moment alone: it is back at once where nothing keeps it. */
