@@ -17,7 +17,8 @@ from agent_relay_connector.limits import REGISTER_WITHIN_S
 from agent_relay_connector.presence import Presence, PresenceOptions, Registration
 from agent_relay_connector.signer import Signer
 
-from .times import later
+from .times import GENEROUS_S, later
+
 
 # Exported in a way that type checkers do not see.
 serve: Any = getattr(websockets, "serve")
@@ -69,7 +70,7 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
         self.assertLess(REGISTER_WITHIN_S, RELAY_WAITS_S)
         with patch.object(connection, "REGISTER_WITHIN_S", 0.05):
             self.connection.open()
-            end = await asyncio.wait_for(self.ended, 20)
+            end = await asyncio.wait_for(self.ended, GENEROUS_S)
         # Without an error: another attempt follows.
         self.assertEqual((end.reason, end.error, self.received), ("lost", None, []))
 
@@ -79,7 +80,7 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
         await self.was_received.wait()
         with later(REGISTER_WITHIN_S):
             self.may_answer.set()
-            await asyncio.wait_for(self.registered.wait(), 20)
+            await asyncio.wait_for(self.registered.wait(), GENEROUS_S)
         self.assertEqual((self.ended.done(), self.received), (False, ["agent.register"]))
 
     async def test_and_an_envelope_that_were_answered_are_told_from_other_frames_that_come_in(self) -> None:
@@ -87,11 +88,11 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
         self.may_answer.set()
         with patch.object(connection, "Keepalive") as keepalive:
             self.connection.open()
-            await asyncio.wait_for(self.registered.wait(), 20)
+            await asyncio.wait_for(self.registered.wait(), GENEROUS_S)
             answered = asyncio.Event()
             keepalive.return_value.answered.side_effect = answered.set
             self.connection.send('{"id": "x", "type": "message.send"}')
-            await asyncio.wait_for(answered.wait(), 20)
+            await asyncio.wait_for(answered.wait(), GENEROUS_S)
         told = [name for name, _, _ in keepalive.return_value.method_calls if name not in ("start", "request_sent")]
         frames = ["frame_received", "frame_received", "answered"]
         self.assertEqual(told, ["heartbeat_sent", *frames, *frames])

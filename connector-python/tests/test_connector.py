@@ -10,6 +10,8 @@ from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.options import trust_of
 
+from .times import GENEROUS_S
+
 SEED = encode_base64url(bytes(range(32)))
 # Nothing listens there.
 NOWHERE = "http://127.0.0.1:1"
@@ -52,7 +54,7 @@ class AConnector(unittest.IsolatedAsyncioTestCase):
         with self.assertLogs("agent_relay_connector", "WARNING"):
             starting = asyncio.create_task(connector.start())
             for _ in range(2):
-                self.assertIsInstance(await asyncio.wait_for(causes.get(), 5), OSError)
+                self.assertIsInstance(await asyncio.wait_for(causes.get(), GENEROUS_S), OSError)
             starting.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await starting

@@ -16,6 +16,8 @@ from agent_relay_connector.credentials import sender_credentials
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import Answer, HttpClient
 
+from .times import GENEROUS_S
+
 # Exported in a way that type checkers do not see.
 serve: Any = getattr(websockets, "serve")
 KEY: AgentKey = {"key_id": "b-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
@@ -102,15 +104,15 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
     async def ends(self, frames: list[dict[str, Any]], code: int) -> None:
         """Returns when the connection is gone, and what it brought waits for a look-up."""
         self.last.set_result((frames, code))
-        await asyncio.wait_for(self.is_gone.wait(), 5)
-        await asyncio.wait_for(self.is_asked.wait(), 5)
+        await asyncio.wait_for(self.is_gone.wait(), GENEROUS_S)
+        await asyncio.wait_for(self.is_asked.wait(), GENEROUS_S)
 
     async def test_by_another_connection_is_told_after_what_was_promised_has_been_judged_and_handed_over(self) -> None:
         reading = asyncio.create_task(self.read())
         await self.ends([*FRAMES, SUPERSEDED], 4409)
         self.assertEqual(self.told, [])
         self.may_answer.set()
-        given, code = await asyncio.wait_for(reading, 5)
+        given, code = await asyncio.wait_for(reading, GENEROUS_S)
         self.assertEqual(([delivery.payload["n"] for delivery in given], code), ([1, 2, 3], "superseded"))
         self.assertEqual(self.told, [1, 2, 3, "superseded", "closed"])
 
@@ -118,7 +120,7 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
         reading = asyncio.create_task(self.read())
         await self.ends(FRAMES, 4403)
         self.may_answer.set()
-        given, code = await asyncio.wait_for(reading, 5)
+        given, code = await asyncio.wait_for(reading, GENEROUS_S)
         self.assertEqual(([delivery.payload["n"] for delivery in given], code), ([1, 2, 3], "key_revoked"))
         self.assertEqual(self.told, [1, 2, 3, "closed"])
 
@@ -128,7 +130,7 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
         with self.assertLogs("agent_relay_connector", "WARNING"):
             await self.ends(FRAMES, 1001)
             self.may_answer.set()
-            await asyncio.wait_for(handed_over.wait(), 5)
+            await asyncio.wait_for(handed_over.wait(), GENEROUS_S)
         self.assertEqual([told for told in self.told if isinstance(told, int)], [1, 2, 3])
 
     async def test_for_good_has_no_connection_follow_while_look_ups_have_no_answer(self) -> None:
@@ -136,7 +138,7 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
         draining = {"frame": "notice", "notice": "draining", "reconnect_after_ms": 20}
         with patch.object(sender_credentials, "LOOK_UP_WAIT_S", 0.2):
             await self.ends([draining, *FRAMES], 4403)
-            given, code = await asyncio.wait_for(reading, 5)
+            given, code = await asyncio.wait_for(reading, GENEROUS_S)
         self.assertEqual((len(given), code, self.connections), (3, "key_revoked", 1))
 
     async def test_for_good_lets_nothing_go_out_that_is_sent_while_it_is_not_told_yet(self) -> None:
@@ -144,20 +146,20 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
         sending = asyncio.create_task(self.connector.send("agent://a", {}))
         self.may_answer.set()
         with self.assertRaises(RelayError) as refused:
-            await asyncio.wait_for(sending, 5)
+            await asyncio.wait_for(sending, GENEROUS_S)
         self.assertEqual((refused.exception.code, refused.exception.outcome), ("superseded", "refused"))
 
     async def test_finds_the_reply_that_came_before_it(self) -> None:
         asking = asyncio.create_task(self.connector.ask("agent://a", {}))
-        question = await asyncio.wait_for(self.question, 5)
+        question = await asyncio.wait_for(self.question, GENEROUS_S)
         reply = delivered(4, type="message.reply", task_id=question["task_id"])
         await self.ends([reply, SUPERSEDED], 4409)
         self.may_answer.set()
-        self.assertEqual((await asyncio.wait_for(asking, 5)).payload, {"n": 4})
+        self.assertEqual((await asyncio.wait_for(asking, GENEROUS_S)).payload, {"n": 4})
 
     async def test_that_the_agent_itself_brings_about_meanwhile_waits_for_nothing(self) -> None:
         reading = asyncio.create_task(self.read())
         await self.ends([*FRAMES, SUPERSEDED], 4409)
         await self.connector.close()
-        self.assertEqual(await asyncio.wait_for(reading, 5), ([], None))
+        self.assertEqual(await asyncio.wait_for(reading, GENEROUS_S), ([], None))
         self.assertEqual(self.told, ["closed"])

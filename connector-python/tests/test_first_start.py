@@ -24,6 +24,8 @@ from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
 from agent_relay_connector.network_errors import unreachable
 from agent_relay_connector.self_test import SelfTest
 
+from .times import GENEROUS_S
+
 # Exported in a way that type checkers do not see.
 serve: Any = getattr(websockets, "serve")
 KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
@@ -166,7 +168,7 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         looks.may_answer.set()
         first.stop()
         with self.assertRaises(asyncio.CancelledError):
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, GENEROUS_S)
         self.assertEqual(self.told, [])
 
     def test_presents_what_is_not_known_yet_again_for_some_time_and_after_no_other_refusal(self) -> None:
@@ -227,7 +229,7 @@ class AKeyThatNeverBecomesKnown(unittest.IsolatedAsyncioTestCase):
         self.addAsyncCleanup(connector.close)
         connector.on("error", lambda _: None)
         with patch.object(first_start, "UNKNOWN_KEY_PRESENTED_S", 0), self.assertRaises(RelayError) as raised:
-            await asyncio.wait_for(connector.start(), 20)
+            await asyncio.wait_for(connector.start(), GENEROUS_S)
         self.assertEqual((raised.exception.code, raised.exception.retry), ("unknown_key", "fix"))
         self.assertEqual(connector.state.status, "closed")
         with self.assertRaises(RelayError) as refused:

@@ -12,6 +12,8 @@ from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import LOOK_UPS_AT_ONCE
 
+from .times import GENEROUS_S
+
 KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n"
 # What is dripped: of the body, or of the head.
@@ -64,9 +66,9 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
             all_turns = [self.http.get(f"{self.base}/{path}", 0.2) for _ in range(LOOK_UPS_AT_ONCE)]
             ended = await asyncio.gather(*all_turns, return_exceptions=True)
             self.assertEqual({type(error) for error in ended}, {asyncio.TimeoutError})
-            answer = await self.http.get(f"{self.base}/quick", 5)
+            answer = await self.http.get(f"{self.base}/quick", GENEROUS_S)
             self.assertEqual(answer.members, {"a": 1})
-            await asyncio.wait_for(self.until_left(), 5)
+            await asyncio.wait_for(self.until_left(), GENEROUS_S)
 
     async def test_keeps_no_check_online_beyond_the_time_of_its_caller(self) -> None:
         connector = Connector(f"{self.base}/body", agent="agent://a", key=KEY)
@@ -82,10 +84,10 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
         while self.asked < LOOK_UPS_AT_ONCE:
             await asyncio.sleep(0.01)
         self.http.stop()
-        await asyncio.wait_for(asyncio.gather(*looking, return_exceptions=True), 5)
-        await asyncio.wait_for(self.until_left(), 5)
+        await asyncio.wait_for(asyncio.gather(*looking, return_exceptions=True), GENEROUS_S)
+        await asyncio.wait_for(self.until_left(), GENEROUS_S)
         with self.assertRaises(OSError):
-            await self.http.get(f"{self.base}/quick", 5)
+            await self.http.get(f"{self.base}/quick", GENEROUS_S)
 
     async def test_that_speaks_no_http_is_told_in_texts_that_act_on_nothing(self) -> None:
         with self.assertRaises(OSError) as caught:
@@ -103,4 +105,4 @@ while threading.active_count() == 1:
     loop.run_until_complete(asyncio.sleep(0.01))
 """
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stderr=subprocess.DEVNULL)
-        await asyncio.wait_for(process.wait(), 10)
+        await asyncio.wait_for(process.wait(), GENEROUS_S)

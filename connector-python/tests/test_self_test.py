@@ -15,7 +15,8 @@ from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import SELF_TEST_MAX_BYTES, SELF_TEST_TIMEOUT_S
 from agent_relay_connector.self_test import SelfTest
 
-from .times import later
+from .times import GENEROUS_S, later
+
 
 REGISTER = '{"type":"agent.register","sig":"…"}'
 OF_KEY = ("bad_signature", "unknown_key", "key_not_allowed", "invalid_credential", "wrong_relay")
@@ -76,7 +77,7 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
     async def refused(self, base: str | None = None) -> RelayError:
         """Why a start does not register. base: where it has the key judged."""
         with self.assertRaises(RelayError) as raised:
-            await asyncio.wait_for(self.first(base).before_register(lambda: REGISTER), 10)
+            await asyncio.wait_for(self.first(base).before_register(lambda: REGISTER), GENEROUS_S)
         return raised.exception
 
     def first(self, base: str | None = None) -> FirstStart:
@@ -119,7 +120,7 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
 
     async def test_waits_for_no_self_test_that_hangs(self) -> None:
         refused = asyncio.create_task(self.refused())
-        await asyncio.wait_for(self.is_asked.wait(), 10)
+        await asyncio.wait_for(self.is_asked.wait(), GENEROUS_S)
         with later(SELF_TEST_TIMEOUT_S):
             self.assertEqual((await refused).code, "superseded_elsewhere")
 

@@ -17,7 +17,8 @@ from agent_relay_connector.signer import Signer
 from agent_relay_connector.strict_json import parse_json
 from agent_relay_connector.types import TargetDelivery
 
-from .times import later
+from .times import GENEROUS_S, later
+
 
 
 HOLD_S = 10.0
@@ -167,7 +168,7 @@ class ASend(unittest.IsolatedAsyncioTestCase):
 
     async def out(self, writer: Writer, count: int) -> list[str]:
         """What goes out on it next; no more than that does."""
-        names = [(await asyncio.wait_for(writer.sent.get(), 20))[0] for _ in range(count)]
+        names = [(await asyncio.wait_for(writer.sent.get(), GENEROUS_S))[0] for _ in range(count)]
         for _ in range(3):
             await asyncio.sleep(0)
         self.assertTrue(writer.sent.empty())
@@ -308,7 +309,7 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         self.refuse("a", "unavailable")
         await self.out(writer, 1)
         with later(5), self.assertRaises(RelayError) as raised:
-            await asyncio.wait_for(sending, 20)
+            await asyncio.wait_for(sending, GENEROUS_S)
         self.assertEqual((raised.exception.code, raised.exception.outcome), ("unavailable", "unknown"))
 
     async def test_goes_out_with_one_signature_whatever_a_relay_answers_and_whatever_time_it_tells(self) -> None:

@@ -16,6 +16,8 @@ from agent_relay_connector.limits import MAX_INCOMING_BYTES
 from agent_relay_connector.network_errors import unreachable
 from agent_relay_connector.websocket import NO_CODE, Websocket
 
+from .times import GENEROUS_S
+
 # Exported in a way that type checkers do not see.
 serve: Any = getattr(websockets, "serve")
 HELLO = '{"frame":"hello"}'
@@ -31,7 +33,7 @@ class End:
 
     async def reached(self) -> tuple[int, Exception | None]:
         self._websocket.open()
-        closed = await asyncio.wait_for(self._closed, 20)
+        closed = await asyncio.wait_for(self._closed, GENEROUS_S)
         await self._websocket.close()
         return closed
 
@@ -116,7 +118,7 @@ class AProcessThatStoodStill(unittest.IsolatedAsyncioTestCase):
             url = f"ws://127.0.0.1:{listener.getsockname()[1]}"
             websocket = Websocket(url, received, lambda code, _: closed.set_result(code))
             websocket.open()
-            code = await asyncio.wait_for(closed, 20)
+            code = await asyncio.wait_for(closed, GENEROUS_S)
             await websocket.close()
             thread.join()
         return len(frames), code

@@ -5,6 +5,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
+# Ends a test that hangs. Nothing promises this time.
+GENEROUS_S = 50.0
+
 
 def later(seconds: float) -> AbstractContextManager[Any]:
     """It is so much later for the running event loop: what was to come by then comes now."""

@@ -72,8 +72,13 @@ describe("relay request --wait, whose relay is restarted meanwhile,", () => {
   });
 
   test("waits no longer than it was told, and says why it does not know", async () => {
-    const { command } = await requested("--timeout", "3");
+    const { command } = await requested("--timeout", "3000");
     await shut();
+    await waits.end(LOOK_MS);
+    await command.wrote("is not reachable");
+    const now = Date.now();
+    jest.spyOn(Date, "now").mockReturnValue(now + 3_000_000);
+    await waits.end(LOOK_MS);
     expect(await command.end()).toBe(5);
     expect(errorOf(command)).toMatchObject({ code: "timeout", message: expect.stringContaining("is not reachable") });
   });

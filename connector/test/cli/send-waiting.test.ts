@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
 import { SILENT_MS } from "../../src/cli/reporter.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
@@ -46,21 +47,25 @@ describe("relay send", () => {
   test("with --wait-online waits until the target can be delivered to, and then says what both connectors say", async () => {
     const proxy = await line.stage.proxy(line.url);
     const { presence } = proxy;
-    const congested = async () => JSON.stringify({ ok: true, status: "online", can_deliver_realtime: false });
+    let asked = 0;
+    const congested = async () => {
+      asked += 1;
+      return JSON.stringify({ ok: true, status: "online", can_deliver_realtime: false });
+    };
+    const waits = new Waits();
+    const expectVain = async (args: string[], env = {}) => {
+      const askedBefore = asked;
+      const vain = [...args, "--json", "--url", proxy.url, BOB, HELLO, "--wait-online", "3000"];
+      const failing = expectFailure(line, vain, 5, "target_not_online", env);
+      await until("it asks again after an answer", () => asked > askedBefore + 1);
+      waits.endBetween(2_900_000, 3_000_000);
+      await failing;
+    };
     proxy.presence = async (path) => await (path.endsWith("alice") ? presence(path) : congested());
     const { apiKey } = line.stage.agent("alice");
     const overHttp = { RELAY_API_KEY: apiKey, RELAY_AGENT: "agent://alice" };
-    for (const command of ["send", "ask"]) {
-      const vain = [command, "--json", "--url", proxy.url, ...as("alice"), BOB, HELLO, "--wait-online", "1"];
-      await expectFailure(line, vain, 5, "target_not_online");
-    }
-    await expectFailure(
-      line,
-      ["send", "--json", "--url", proxy.url, BOB, HELLO, "--wait-online", "1"],
-      5,
-      "target_not_online",
-      overHttp,
-    );
+    for (const command of ["send", "ask"]) await expectVain([command, ...as("alice")]);
+    await expectVain(["send"], overHttp);
     expect(proxy.sent.filter(({ type }) => type === "message.send")).toEqual([]);
     await expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO, "--wait-online", "0"], 2, "usage");
   });
