@@ -4,6 +4,12 @@ const ROOT = fileURLToPath(new URL(".", import.meta.url));
 
 /** Processes that tests start share what Node compiled. `test/support/compile-cache.ts` hands the folder on. */
 process.env.NODE_COMPILE_CACHE ??= `${ROOT}.local/compile-cache`;
+/**
+ * Each thread of a worker would have a heap of glibc's own, which keeps what was freed. It has a hundred such threads in its
+ * life, one for each pod that verifies signatures.
+ */
+process.env.MALLOC_ARENA_MAX ??= "2";
+process.env.MALLOC_TRIM_THRESHOLD_ ??= "131072";
 
 const base = {
   rootDir: ROOT,

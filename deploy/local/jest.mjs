@@ -1,6 +1,7 @@
 /**
  * What comes behind `node` to run Jest. V8's compilation cache would keep every module of every test file. The bound on
- * the heap's growth, and `test/support/environment.mjs` with the collector, keep a worker below 700 MB.
+ * the heap's growth, `test/support/environment.mjs` with the collector, and glibc's settings in `jest.config.mjs` keep a
+ * worker below 700 MB.
  */
 export const JEST = [
   "--expose-gc",
