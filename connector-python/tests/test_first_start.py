@@ -21,7 +21,7 @@ from agent_relay_connector.first_start import FirstStart
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
-from agent_relay_connector.network_errors import unreachable
+from agent_relay_connector.network_errors import Redirected, unreachable
 from agent_relay_connector.self_test import SelfTest
 
 from .times import GENEROUS_S
@@ -38,6 +38,13 @@ def tls_error(reason: str | None) -> ssl.SSLError:
     """As `ssl` raises it, with OpenSSL's word for the reason."""
     error = ssl.SSLError(1, f"[SSL: {reason}]")
     error.reason = cast(str, reason)
+    return error
+
+
+def refused_with(status: int) -> Exception:
+    """An answer in place of the upgrade, as versions of `websockets` before 14 raise it."""
+    error = Exception(status)
+    setattr(error, "status_code", status)
     return error
 
 
@@ -284,6 +291,20 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             for error in (unreachable(WEBSOCKET, cause), unreachable(WEBSOCKET, late)):
                 self.assertEqual(error.retry, retry, reason)
                 self.assertIn(hint, error.hint, reason)
+
+    def test_is_that_its_address_leads_past_its_websocket_where_that_does_not_end_in_ws(self) -> None:
+        prefixed = "wss://relay.example/prefix"
+        named = "at https://relay.example/prefix, use that address, or wss://relay.example/prefix/ws."
+        for status in (301, 400, 401, 403, 404, 426):
+            self.assertIn(named, unreachable(prefixed, refused_with(status)).hint)
+        self.assertIn(named, unreachable(prefixed, Redirected()).hint)
+        for address, status in ((f"{prefixed}/ws", 404), (prefixed, 503)):
+            self.assertNotIn("ws://", unreachable(address, refused_with(status)).hint)
+
+    def test_may_be_tls_where_400_is_answered_to_plain_http(self) -> None:
+        self.assertIn("use https:// (or wss://)", unreachable("ws://relay.example/ws", refused_with(400)).hint)
+        for address, status in ((WEBSOCKET, 400), ("ws://relay.example/ws", 404)):
+            self.assertNotIn("TLS", unreachable(address, refused_with(status)).hint)
 
     async def start_at(self, answer: bytes, url: Callable[[int], str]) -> RelayError:
         """The error of a start at a server that answers everything with that."""

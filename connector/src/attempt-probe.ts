@@ -46,7 +46,7 @@ function probe(url: URL, http: NodeHttp, signal: AbortSignal): Promise<RelayErro
     socket.destroy();
     resolve(undefined);
   });
-  request.on("response", ({ statusCode = 0 }) => resolve(unreachable(url, upgradeRefusal(statusCode))));
+  request.on("response", ({ statusCode = 0 }) => resolve(unreachable(url, upgradeRefusal(statusCode, url))));
   request.on("error", (error) => {
     const failed = error.name === "AbortError" ? { code: "ETIMEDOUT" } : error;
     resolve(unreachable(url, networkErrorOf(failed), error));

@@ -23,7 +23,8 @@ const VERSION_HINT = "The server, or a proxy in front of it, must offer TLS 1.2 
 const CLIENT_CERTIFICATE_HINT = "This package presents none: use an address of the relay that asks for none.";
 const HANDSHAKE_HINT =
   "The server may ask for a client certificate, which this package does not present, or offer no cipher of this machine's.";
-const NO_HTTP_HINT = "Correct the host and port of the relay's address.";
+const NO_HTTP_HINT =
+  "Correct the host and port of the relay's address; if the port speaks TLS, use https:// (or wss://).";
 const UNKNOWN_HINT = "Check the relay's address, this machine's network, and what stands between the two.";
 const MAYBE_TLS_HINT = "Something ended the connection at once: where the port speaks TLS, use https:// (or wss://).";
 
@@ -101,6 +102,8 @@ const REFUSED_UPGRADE_HINT =
 const REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://.";
 const UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades.";
 const LATER_HINT = "The relay, or a proxy in front of it, has no room or is down; the connector tries again.";
+/** What servers of TLS, such as nginx, answer to plain HTTP. */
+const PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://).";
 /** Timeout, too early, too many requests: other refusals of the client are as true at the next attempt. */
 const PASSING = new Set([408, 425, 429]);
 
@@ -109,13 +112,25 @@ export function mayPass(status: number): boolean {
   return status >= 500 || PASSING.has(status);
 }
 
-/** Of an HTTP answer to the websocket's upgrade. */
-export function upgradeRefusal(status: number): NetworkError {
+/** Of an HTTP answer to the websocket's upgrade. @param address that was asked, with the scheme of HTTP. */
+export function upgradeRefusal(status: number, address: URL): NetworkError {
   const why = `the upgrade to a websocket was answered with ${status}`;
   if (mayPass(status)) return entry(why, LATER_HINT, "later");
-  if (status === 404) return entry(why, PATH_HINT, "fix");
-  if (status === 401 || status === 403) return entry(why, REFUSED_UPGRADE_HINT, "fix");
-  return entry(why, status >= 300 && status < 400 ? REDIRECT_HINT : UPGRADE_HINT, "fix");
+  return entry(why, `${pathHint(address)}${hintOfRefusal(status, address)}`, "fix");
+}
+
+function hintOfRefusal(status: number, { protocol }: URL): string {
+  if (status === 404) return PATH_HINT;
+  if (status === 401 || status === 403) return REFUSED_UPGRADE_HINT;
+  if (status >= 300 && status < 400) return REDIRECT_HINT;
+  return status === 400 && protocol === "http:" ? `${PLAIN_TO_TLS_HINT} ${UPGRADE_HINT}` : UPGRADE_HINT;
+}
+
+/** A websocket's address is dialled as it is: one with the prefix of the relay alone leads past its websocket. */
+function pathHint({ protocol, host, pathname }: URL): string {
+  if (pathname.endsWith("/ws")) return "";
+  const place = `${host}${pathname}`;
+  return `If the relay is at ${protocol}//${place}, use that address, or ${protocol.replace("http", "ws")}//${place}/ws. `;
 }
 
 /** The error of a connection attempt that reached no relay. @param address that was tried. */

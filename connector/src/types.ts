@@ -105,7 +105,10 @@ export type Notice =
   | { readonly kind: "pending_sessions"; readonly total: number; readonly sessions: readonly PendingSession[] }
   | { readonly kind: "decided_sessions"; readonly sessions: readonly DecidedSession[] }
   | { readonly kind: "superseded" }
-  /** The relay let the agent go: no credential of it holds there any more. `reason`: why, as in `invalid_credential`. */
+  /**
+   * The relay let the agent go: no key or credential of it holds there any more. `reason`: why, as in `invalid_credential`;
+   * `key_revoked_or_expired` of a listed key.
+   */
   | { readonly kind: "released"; readonly reason: string }
   | { readonly kind: "draining"; readonly reconnectAfterMs: number }
   /** The relay reads this connection more slowly than it sends. Nothing is lost; the limits of one connection, 0 = none. */

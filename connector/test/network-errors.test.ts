@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { probeAttempt } from "../src/attempt-probe.ts";
-import { networkErrorOf, wasNeverSent } from "../src/network-errors.ts";
+import { networkErrorOf, upgradeRefusal, wasNeverSent } from "../src/network-errors.ts";
 import { SELF_SIGNED } from "./self-signed.ts";
 
 /** As Node says it of a handshake that failed while it wrote. */
@@ -31,7 +31,7 @@ const FITS: readonly (readonly [said: { code: string; message?: string }, hint: 
   [{ code: "SELF_SIGNED_CERT_IN_CHAIN" }, /NODE_EXTRA_CA_CERTS/, "fix"],
   [{ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }, /intermediate certificates/, "fix"],
   [{ code: "ERR_TLS_CERT_ALTNAME_INVALID" }, /host name/, "fix"],
-  [{ code: "HPE_INVALID_CONSTANT" }, /host and port/, "fix"],
+  [{ code: "HPE_INVALID_CONSTANT" }, /host and port.*if the port speaks TLS, use https:/, "fix"],
   [{ code: "ERR_SSL_WRONG_VERSION_NUMBER" }, /plain http/, "fix"],
   [{ code: "ERR_SSL_PACKET_LENGTH_TOO_LONG" }, /plain http/, "fix"],
   [eproto("wrong version number"), /plain http/, "fix"],
@@ -59,6 +59,32 @@ describe("The hint of a failed connection fits", () => {
   test("and names the code that is not known, in a sentence", () => {
     expect(networkErrorOf({ code: "EWHATEVER" }).why).toBe("the connection failed (EWHATEVER)");
     expect(networkErrorOf({}).why).toBe("the connection failed");
+  });
+});
+
+describe("A refused upgrade", () => {
+  const hintAt = (status: number, address: string) => upgradeRefusal(status, new URL(address)).hint;
+
+  test.each([301, 400, 401, 403, 404, 426])(
+    "with %d at a path that does not end in /ws names the address with /ws, and that of HTTP",
+    (status) => {
+      const hint = hintAt(status, "https://relay.example/prefix");
+      expect(hint).toContain("at https://relay.example/prefix, use that address, or wss://relay.example/prefix/ws.");
+    },
+  );
+
+  test("at a path that ends in /ws names no other, nor does one that may pass", () => {
+    expect(hintAt(404, "http://relay.example/prefix/ws")).not.toContain("ws://");
+    expect(hintAt(503, "http://relay.example/prefix")).not.toContain("ws://");
+  });
+
+  test("with 400 over plain HTTP, as servers of TLS answer it, names https", () => {
+    expect(hintAt(400, "http://relay.example:8443/ws")).toContain("use https:// (or wss://)");
+    for (const [status, address] of [
+      [400, "https://relay.example/ws"],
+      [404, "http://relay.example/ws"],
+    ] as const)
+      expect(hintAt(status, address)).not.toContain("TLS");
   });
 });
 

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
+import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import type { Io } from "../local/io.ts";
 
 /** The command line is invalid. */
@@ -60,19 +61,41 @@ const MAX_WAIT_S = 600;
 
 /** A relay that a command waits for, and how long. */
 export interface Wait {
+  /** Where it answers over HTTP, without a slash at its end. */
   readonly url: string;
+  /** Where its websocket is, if elsewhere. */
+  readonly websocketUrl?: string;
   readonly waitMs: number;
 }
 
-/** `--wait` and `--url`. @throws {UsageError} */
-export function waitOf({ url, wait = String(DEFAULT_WAIT_S) }: Options, { RELAY_URL }: Io["env"]): Wait {
+/** `--wait` and `--url`, and RELAY_HTTP_URL as the command `relay` has it. @throws {UsageError} */
+export function waitOf(
+  { url, wait = String(DEFAULT_WAIT_S) }: Options,
+  { RELAY_URL, RELAY_HTTP_URL }: Io["env"],
+): Wait {
   const seconds = /^\d{1,3}$/.test(wait) ? Number(wait) : Number.NaN;
   if (!(seconds <= MAX_WAIT_S)) throw new UsageError(`--wait is a number of seconds, at most ${MAX_WAIT_S}.`);
   const address = (url ?? (RELAY_URL || DEFAULT_URL)).replace(/\/+$/, "");
-  if (!/^https?:$/.test(URL.parse(address)?.protocol ?? "")) {
-    throw new UsageError("--url (or RELAY_URL) must begin with http:// or https://.");
+  const base = RELAY_HTTP_URL ? RELAY_HTTP_URL.replace(/\/+$/, "") : address;
+  if (RELAY_HTTP_URL && !/^https?:$/.test(schemeOf(base))) {
+    throw new UsageError("RELAY_HTTP_URL must begin with http:// or https://.");
   }
-  return { url: address, waitMs: seconds * 1000 };
+  if (!/^https?:$/.test(schemeOf(base)) || !/^(?:http|ws)s?:$/.test(schemeOf(address))) {
+    throw new UsageError(
+      "--url (or RELAY_URL) must begin with http:// or https://. If the relay's address is a websocket's, set RELAY_HTTP_URL to its HTTP address.",
+    );
+  }
+  return { url: base, websocketUrl: websocketOf(address), waitMs: seconds * 1000 };
+}
+
+function schemeOf(address: string): string {
+  return URL.parse(address)?.protocol ?? "";
+}
+
+/** Of a base address, or of the websocket itself: path /ws when it has none. */
+function websocketOf(address: string): string {
+  const isWhole = /^wss?:\/\/[^/]+\//i.test(address);
+  return isWhole ? address : `${address.replace(/^http/i, "ws")}${WEBSOCKET_PATH}`;
 }
 
 /** The one name after a command. @param rule what the command takes. @throws {UsageError} */

@@ -7,6 +7,7 @@ import type { KeysFile, SigningAlgorithm, SigningKeyRecord } from "protocol/cont
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
 import type { Io } from "../local/io.ts";
 import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";
+import { fileError } from "./file-error.ts";
 import { untilInForce } from "./in-force.ts";
 import { issueFor } from "./issue-command.ts";
 import { addIssuer, newIssuer, removeIssuer } from "./issuer-commands.ts";
@@ -72,14 +73,16 @@ async function textGiven(command: string, files: readonly string[], stdin: Reada
   const [file = "-"] = files;
   if (files.length > 1) throw new UsageError(`${command} takes one file at most.`);
   if (file === "-") return await text(stdin);
-  return await readFile(file, "utf8").catch(({ code }: NodeJS.ErrnoException) => {
-    throw new Error(`${file} cannot be read (${code}).`);
+  return await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw fileError(file, "read", error);
   });
 }
 
 /** Its folder is made where there is none. */
 async function keysFileOfNpmStart(): Promise<string> {
-  await mkdir(DEVELOPMENT_FOLDER, { recursive: true, mode: 0o700 });
+  await mkdir(DEVELOPMENT_FOLDER, { recursive: true, mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    throw fileError(DEVELOPMENT_FOLDER, "written", error);
+  });
   return developmentKeysFile(DEVELOPMENT_FOLDER);
 }
 

@@ -39,7 +39,7 @@ export async function untilInForce({ verb, what, ask, proof }: Change, wait: Wai
     const isLate = leftMs <= 0;
     const answers = Object.values(shown);
     if (answers.every((answer) => answer === undefined)) {
-      return `No relay answers at ${url} (--url names another): one that reads this file ${does} within 5 seconds, or from its start on.\n`;
+      return `No relay answers at ${url}. Name another address with --url; if that has the websocket alone, set RELAY_HTTP_URL. A relay that reads this file ${does} within 5 seconds, or from its start on.\n`;
     }
     // A connector at another address never answers at this one: by the end of the wait the gateway's word is enough.
     if (answers.every((answer) => answer === true || (isLate && answer === undefined))) {
@@ -59,10 +59,12 @@ function merged(before: Shown, now: Shown): Shown {
   return Object.fromEntries(answers) as Shown;
 }
 
+const GATEWAY_HINT = " (RELAY_HTTP_URL names its address)";
+
 function whoOf(shown: Shown): string {
   const named = (isSilent: boolean) =>
     Object.entries(shown).flatMap(([who, answer]) => ((answer === undefined) === isSilent ? [who] : []));
   const [asked, silent] = [named(false), named(true)];
-  const none = silent.map((who) => `, and no ${who} answers there`).join("");
+  const none = silent.map((who) => `, and no ${who} answers there${who === "gateway" ? GATEWAY_HINT : ""}`).join("");
   return `${asked.map((who) => `one ${who}`).join(" and ")} ${asked.length > 1 ? "were" : "was"} asked${none}.`;
 }

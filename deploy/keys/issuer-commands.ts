@@ -31,7 +31,7 @@ export async function newIssuer(keysFile: string, options: Options): Promise<Out
   }
   const text = `Issuer ${issuer} has the key ${thumbprintOf(publicKey, "Ed25519")}, until ${expiresAt ?? "removed"}.
 Its private half is in ${out}. Who has it can speak for every agent of the issuer: keep it yourself, on no server.
-Issue: npm run keys -- new --agent agent://<name>
+Issue: npm run keys -- new --agent agent://<name>${options.out === undefined ? "" : ` --issuer-file ${out}`}
 `;
   return { text, change: ofIssuerKeys(keys, issuer, [publicKey], "accept") };
 }

@@ -5,6 +5,7 @@ import { parseJson } from "protocol/intake/parse-json.ts";
 import { decodeBase64url } from "protocol/signing/base64url.ts";
 import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
 import { z } from "zod";
+import { fileError } from "./file-error.ts";
 import { newOkpKey } from "./okp-key.ts";
 
 /** An issuer with its private key, a 32-byte seed in base64url. It lies with the operator, and on no server. */
@@ -34,7 +35,7 @@ export function defaultIssuerFile(keysFile: string): string {
 /** @throws {Error} that says how an issuer is made where there is none, and shows nothing of the file. */
 export async function readIssuerFile(file: string): Promise<IssuerFile> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new Error(error.code === "ENOENT" ? missing(file) : `${file} cannot be read (${error.code}).`);
+    throw error.code === "ENOENT" ? new Error(missing(file)) : fileError(file, "read", error);
   });
   const result = IssuerFile.safeParse(parsed(text));
   if (result.success) return result.data;

@@ -123,12 +123,12 @@ interface Register {
 }
 
 function ofRegister(register: Register, verb: Change["verb"]): Change["ask"] {
-  return async ({ url }) => {
+  return async ({ url, websocketUrl = `${url.replace(/^http/, "ws")}${WEBSOCKET_PATH}` }) => {
     const isShown = (answer: Answer | undefined) => answer && isTaken(answer) === (verb === "accept");
     const [gateway, connector] = await Promise.all([
       gatewayAnswer(register, url),
       // An address may serve HTTP and be none of a websocket, such as one with a fragment.
-      connectorAnswer(register, url).catch(() => undefined),
+      connectorAnswer(register, websocketUrl).catch(() => undefined),
     ]);
     return { gateway: isShown(gateway), connector: isShown(connector) };
   };
@@ -149,11 +149,12 @@ const Answer = z
   .partial();
 type Answer = z.infer<typeof Answer>;
 
-/** @throws {Error} for what no relay says: another program may answer at that address. */
+/** @throws {Error} for what no relay says, and for a service without the path: another program may answer at that address. */
 function answerIn(text: string): Answer {
   const answer = Answer.parse(JSON.parse(text));
   const { code = "", frame, service } = answer;
-  if (Object.hasOwn(ERRORS, code) || frame === "hello" || service === "gateway") return answer;
+  const isOfRelay = code !== "not_found" && Object.hasOwn(ERRORS, code);
+  if (isOfRelay || frame === "hello" || service === "gateway") return answer;
   throw new Error("No relay answers.");
 }
 
@@ -182,9 +183,9 @@ async function answerOf(url: string, init?: RequestInit): Promise<(Answer & { re
 }
 
 /** Undefined when no relay answers. One that greets, and no more, does not tell. */
-async function connectorAnswer(register: Register, url: string): Promise<Answer | undefined> {
+async function connectorAnswer(register: Register, websocketUrl: string): Promise<Answer | undefined> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const socket = new WebSocket(`${url.replace(/^http/, "ws")}${WEBSOCKET_PATH}`);
+  const socket = new WebSocket(websocketUrl);
   const timer = setTimeout(resolve, ANSWER_WITHIN_MS);
   let answer: Answer | undefined;
   socket.addEventListener("message", ({ data }) => {

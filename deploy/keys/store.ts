@@ -5,6 +5,7 @@ import { KeyRing } from "protocol/signing/key-ring.ts";
 import { z } from "zod";
 import { withLock } from "../local/lock-file.mjs";
 import { replaceFile, targetOf } from "../local/replace-file.ts";
+import { fileError } from "./file-error.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
 
@@ -14,7 +15,7 @@ const LOCK_TIMEOUT_MS = 10_000;
  */
 export async function readKeys(file: string): Promise<KeysFile> {
   const text = await textOf(file);
-  if (text === undefined) throw new Error(`There is no keys file at ${file}.`);
+  if (text === undefined) throw new Error(`There is no keys file at ${file}. ${NAMED_BY}`);
   return parse(text, file);
 }
 
@@ -35,17 +36,23 @@ export async function editKeys(file: string, change: (keys: KeysFile) => KeysFil
     });
   };
   return await edit().catch((error: NodeJS.ErrnoException) => {
-    throw error.code === undefined ? error : new Error(`${file} cannot be changed (${error.code}).`);
+    throw error.code === undefined ? error : keysFileError(file, "changed", error);
   });
+}
+
+const NAMED_BY = "--file or RELAY_KEYS_FILE names the keys file.";
+
+function keysFileError(file: string, use: "read" | "changed", error: NodeJS.ErrnoException): Error {
+  return new Error(`${fileError(file, use, error).message} ${NAMED_BY}`);
 }
 
 async function textOf(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return undefined;
-    throw new Error(`${file} cannot be read (${code}).`);
+    const failed = error as NodeJS.ErrnoException;
+    if (failed.code === "ENOENT") return undefined;
+    throw keysFileError(file, "read", failed);
   }
 }
 

@@ -50,7 +50,7 @@ Options of revoke
 All commands but list
   --wait <seconds>   how long to wait until it is in force at the relay that runs; by default 10, 0 = not at all
   --url <url>        that relay, of which one gateway and one connector are asked; by default RELAY_URL, or else
-                     http://127.0.0.1:8080
+                     http://127.0.0.1:8080; RELAY_HTTP_URL as in relay --help
 
 All commands
   --file <path>      keys file; by default RELAY_KEYS_FILE, or else the development keys of npm start

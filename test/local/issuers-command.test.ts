@@ -109,7 +109,8 @@ describe("npm run keys, of issuers", () => {
     await withIssuer();
     await keys("new", "--agent", "agent://alice");
     const older = (await read("alice.json")).credential;
-    await keys("new-issuer", "--issuer", "acme", "--out", inFolder("second.json"));
+    const made = await keys("new-issuer", "--issuer", "acme", "--out", inFolder("second.json"));
+    expect(made.stdout).toContain(`new --agent agent://<name> --issuer-file ${inFolder("second.json")}\n`);
     const newer = ["--issuer-file", inFolder("second.json"), "--out", inFolder("alice-2.json")];
     expect(await keys("new", "--agent", "agent://alice", ...newer)).toMatchObject({ code: 0 });
     const credential = (await read("alice-2.json")).credential;

@@ -222,7 +222,7 @@ describe("npm run keys", () => {
     ["an unknown option", ["list", "--secrets"], 2, "--help"],
     ["an unknown command", ["delete"], 2, "--help"],
     ["one with something behind it", ["addd", "record.json"], 2, "There is no command addd: there are list, add,"],
-    ["a record that is not there", ["add", "none.json"], 1, "none.json cannot be read (ENOENT)."],
+    ["a record that is not there", ["add", "none.json"], 1, "none.json cannot be read (ENOENT). It is not there"],
     ["a second id to revoke", ["revoke", "taken", "other"], 2, "revoke"],
   ])("refuses %s with words that help, and changes nothing", async (_, args, code, words) => {
     const text = JSON.stringify({ api_keys: [{ id: "taken", sha256: "0".repeat(64), agents: ["agent://alice"] }] });
@@ -232,7 +232,28 @@ describe("npm run keys", () => {
   });
 
   test("says so when there is no keys file", async () => {
-    expect(await keys("list")).toMatchObject({ code: 1, stderr: expect.stringContaining(file) });
+    expect(await keys("list")).toMatchObject({
+      code: 1,
+      stderr: `There is no keys file at ${file}. --file or RELAY_KEYS_FILE names the keys file.\n`,
+    });
+  });
+
+  test.each([
+    ["list", "dir", "EISDIR", "It is a folder"],
+    ["new-api-key", "dir", "EISDIR", "It is a folder"],
+    ["list", "plain/keys.json", "ENOTDIR", "A part of its path is no folder"],
+    ["new-api-key", "plain/keys.json", "ENOTDIR", "A part of its path is no folder"],
+    ["new-api-key", "none/keys.json", "ENOENT", "Its folder is not there"],
+  ])("%s ends with 1, and one line that names the file and what to do: %s, %s", async (command, name, code, advice) => {
+    await mkdir(join(folder.path, "dir"));
+    await writeFile(join(folder.path, "plain"), "");
+    const path = join(folder.path, name);
+    const args = command === "list" ? [] : ["--agent", "agent://alice"];
+    const said = await keys(command, ...args, "--file", path);
+    expect(said).toMatchObject({ code: 1, stdout: "" });
+    expect(said.stderr).toMatch(
+      new RegExp(`^${path} cannot be \\w+ \\(${code}\\)\\. ${advice}.* RELAY_KEYS_FILE .*\\n$`),
+    );
   });
 
   test("teaches its use with --help", async () => {

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { WebSocketServer } from "ws";
+import { parseCommandLine, waitOf } from "../../deploy/keys/command-line.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
 import { ofKey, ofNewApiKey, ofRevokedApiKey } from "../../deploy/keys/questions.ts";
 import { runProgram } from "../support/run-program.ts";
@@ -58,6 +59,7 @@ describe("An API key that was made", () => {
     [429, { code: "rate_limited" }, false],
     [503, { code: "not_ready" }, false],
     [404, { error: "no such route" }, undefined],
+    [404, { code: "not_found" }, undefined],
     [200, null, undefined],
   ])("is accepted only where its request is found empty: %s %j", async (status, body, gateway) => {
     http = { status, body };
@@ -89,6 +91,7 @@ describe("A signing key that was added", () => {
     [{ code: "unknown_key" }, [HELLO, refusal("unknown_key")], false, false],
     [{ code: "not_ready" }, [HELLO], false, false],
     [{ error: "no such route" }, undefined, undefined, undefined],
+    [{ code: "not_found" }, [HELLO, refusal("bad_signature")], undefined, true],
     [{ code: "bad_signature" }, undefined, true, undefined],
     [{ code: "bad_signature" }, ["hi there"], true, undefined],
     [{ code: "bad_signature" }, ["null"], true, undefined],
@@ -102,6 +105,29 @@ describe("A signing key that was added", () => {
   test("has a sentence also where the address can be none of a websocket", async () => {
     http = { status: 400, body: { code: "bad_signature" } };
     expect(await ofKey(record, "accept").ask?.({ url: `${url}/#`, waitMs: 1 })).toMatchObject({ connector: undefined });
+  });
+});
+
+describe("The relay that is asked", () => {
+  const relayOf = (url: string, RELAY_HTTP_URL?: string) => {
+    const { url: base, websocketUrl } = waitOf(parseCommandLine(["list", "--url", url]).values, { RELAY_HTTP_URL });
+    return [base, websocketUrl];
+  };
+
+  test.each([
+    ["http://relay.test/", undefined, "http://relay.test", "ws://relay.test/ws"],
+    ["https://relay.test/prefix", undefined, "https://relay.test/prefix", "wss://relay.test/prefix/ws"],
+    ["ws://pod.test:8082", "http://gateway.test:8081/", "http://gateway.test:8081", "ws://pod.test:8082/ws"],
+    ["ws://pod.test:8082/relay", "http://gateway.test:8081", "http://gateway.test:8081", "ws://pod.test:8082/relay"],
+    ["http://pod.test:8082", "http://gateway.test:8081", "http://gateway.test:8081", "ws://pod.test:8082/ws"],
+  ])("at %s, with RELAY_HTTP_URL %s, has HTTP at %s and its websocket at %s", (url, httpUrl, base, websocket) => {
+    expect(relayOf(url, httpUrl)).toEqual([base, websocket]);
+  });
+
+  test("has an address of HTTP, and the refusal of a websocket's names RELAY_HTTP_URL", () => {
+    expect(() => relayOf("ws://pod.test:8082/ws")).toThrow("RELAY_HTTP_URL");
+    expect(() => relayOf("nowhere", "http://gateway.test")).toThrow("--url");
+    expect(() => relayOf("ws://pod.test:8082/ws", "ws://gateway.test")).toThrow("RELAY_HTTP_URL must begin");
   });
 });
 

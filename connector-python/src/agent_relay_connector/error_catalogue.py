@@ -55,7 +55,7 @@ RELAY_ERRORS = {
     "wrong_relay": ErrorEntry(
         "fix",
         "The relay does not go by the name that was dialled.",
-        "Dial it by a name of its own, or have its operator add yours to RELAY_PUBLIC_HOSTS.",
+        "Dial a name of the relay, or have its operator add the host that you dialled to RELAY_PUBLIC_HOSTS.",
     ),
     "wrong_connection": ErrorEntry(
         "fix",
@@ -139,7 +139,7 @@ CONNECTOR_ERRORS = {
         "The relay closed the connection for what it was sent (1003, 1007, 1008, 1009).",
         "The error events before it say what was refused, and why: mend that first.",
     ),
-    "key_revoked": ErrorEntry("fix", "The key was revoked or has expired (4403).", "Use a key that is in force."),
+    "key_revoked": ErrorEntry("fix", "The key was revoked or has expired (4403).", "Have the relay's operator list another key, or an issuer issue a new credential. Then start again with that."),
     "superseded": ErrorEntry(
         "never",
         "Another connection registered this agent (4409).",

@@ -105,6 +105,8 @@ _PATH_HINT = "Correct the path of the relay's address; a proxy in front must pas
 _REFUSED_HINT = "A proxy, or the relay's RELAY_ALLOWED_ORIGINS, does not let this client in: ask the operator."
 _REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://."
 _UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades."
+# What servers of TLS, such as nginx, answer to plain HTTP.
+_PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://)."
 _LATER_HINT = "The relay, or a proxy in front of it, has no room or is down; the connector tries again."
 # Timeout, too early, too many requests: other refusals of the client are as true at the next attempt.
 _PASSING = (408, 425, 429)
@@ -117,7 +119,7 @@ def unreachable(websocket: str, cause: Exception | None) -> RelayError:
     """
     if cause is None:
         return RelayError("unreachable")
-    reason = _reason(cause)
+    reason = _reason(cause, websocket)
     place = "http" + websocket.removeprefix("ws")
     message = f"The relay at {place} is not reachable: {reason.why}."
     error = RelayError("unreachable", message, reason.hint, retry=reason.retry)
@@ -130,15 +132,15 @@ def may_pass(status: int) -> bool:
     return status >= 500 or status in _PASSING
 
 
-def _reason(cause: Exception) -> NetworkError:
+def _reason(cause: Exception, websocket: str) -> NetworkError:
     status = _status_of(cause)
     if status is not None:
-        return _upgrade_refusal(status)
+        return _upgrade_refusal(status, websocket)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _BY_VERIFY_CODE.get(cause.verify_code, _UNVERIFIED)
     if isinstance(cause, InvalidMessage) and isinstance(cause.__cause__, ssl.SSLError):
         # TLS 1.3 refuses a client once that has begun to speak.
-        return _reason(cause.__cause__)
+        return _reason(cause.__cause__, websocket)
     if isinstance(cause, (ConnectionResetError, BrokenPipeError, EOFError, ssl.SSLEOFError, InvalidMessage)):
         return _CUT_OFF
     if isinstance(cause, ssl.SSLError):
@@ -148,7 +150,8 @@ def _reason(cause: Exception) -> NetworkError:
     if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):
         return _SILENT
     if isinstance(cause, Redirected):
-        return NetworkError("the upgrade to a websocket was answered with a redirect", _REDIRECT_HINT, "fix")
+        hint = _path_hint(websocket) + _REDIRECT_HINT
+        return NetworkError("the upgrade to a websocket was answered with a redirect", hint, "fix")
     if isinstance(cause, InvalidHandshake):
         return NetworkError("it does not speak websocket there", _UPGRADE_HINT, "fix")
     return _BY_ERRNO.get(getattr(cause, "errno", None) or 0, _OTHER)
@@ -160,12 +163,27 @@ def _status_of(cause: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _upgrade_refusal(status: int) -> NetworkError:
+def _upgrade_refusal(status: int, websocket: str) -> NetworkError:
     why = f"the upgrade to a websocket was answered with {status}"
     if may_pass(status):
         return NetworkError(why, _LATER_HINT, "later")
+    return NetworkError(why, _path_hint(websocket) + _hint_of_refusal(status, websocket), "fix")
+
+
+def _hint_of_refusal(status: int, websocket: str) -> str:
     if status == 404:
-        return NetworkError(why, _PATH_HINT, "fix")
+        return _PATH_HINT
     if status in (401, 403):
-        return NetworkError(why, _REFUSED_HINT, "fix")
-    return NetworkError(why, _REDIRECT_HINT if 300 <= status < 400 else _UPGRADE_HINT, "fix")
+        return _REFUSED_HINT
+    if 300 <= status < 400:
+        return _REDIRECT_HINT
+    is_plain = websocket.startswith("ws://")
+    return f"{_PLAIN_TO_TLS_HINT} {_UPGRADE_HINT}" if status == 400 and is_plain else _UPGRADE_HINT
+
+
+def _path_hint(websocket: str) -> str:
+    """A websocket's address is dialled as it is: one with the prefix of the relay alone leads past its websocket."""
+    if websocket.endswith("/ws"):
+        return ""
+    base = "http" + websocket.removeprefix("ws")
+    return f"If the relay is at {base}, use that address, or {websocket}/ws. "

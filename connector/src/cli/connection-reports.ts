@@ -94,8 +94,14 @@ const DECIDE =
 const REPLACE_CREDENTIAL =
   "Have its issuer issue another (relay issue; 61 seconds after a revocation) and put it into the key file (relay credential). A command that still runs takes it from there; one that has ended is to be started again.";
 
+/** Source: docs/protocol.md#keys. */
+const OF_LISTED_KEY = "key_revoked_or_expired";
+const REPLACE_KEY =
+  "since its key was revoked, removed or replaced in the relay's keys file, or has expired. Make another key (relay keygen), have the relay's operator list it, and start the command again with it.";
+
 function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, reporter: Reports): void {
-  const text = `The relay let the agent go, since no credential of it holds any more: ${reason}. ${REPLACE_CREDENTIAL}`;
+  const ofCredential = `since no credential of it holds any more: ${reason}. ${REPLACE_CREDENTIAL}`;
+  const text = `The relay let the agent go, ${reason === OF_LISTED_KEY ? REPLACE_KEY : ofCredential}`;
   reporter.report("released", text, { reason }, "yellow");
 }
 

@@ -18,7 +18,11 @@ const DEGRADATIONS: ReadonlyMap<unknown, string> = new Map([
 export async function checkReachable(http: RelayHttp): Promise<string> {
   const { status } = await http.request("/health");
   if (status === 200) return `the relay answers at ${http.baseUrl}`;
-  throw new Failure("unreachable", `The server at ${http.baseUrl} is not a healthy relay (${status}).`, "Check --url.");
+  throw new Failure(
+    "unreachable",
+    `The server at ${http.baseUrl} is not a healthy relay (${status}).`,
+    http.addressHint,
+  );
 }
 
 /** An edge proxy may hide this probe: 404. What is out of reach is no failure here: `checkPresence` tells whether the agent is concerned. */

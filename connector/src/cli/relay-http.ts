@@ -77,6 +77,12 @@ export class RelayHttp {
     this.#signal = signal;
   }
 
+  /** What corrects the address that is asked over HTTP. */
+  get addressHint(): string {
+    if (this.httpUrl !== undefined) return "Check RELAY_HTTP_URL, which names this address.";
+    return "Check --url or RELAY_URL. If that has the websocket alone, set RELAY_HTTP_URL to the relay's HTTP address.";
+  }
+
   /** @throws {Failure} `unreachable`, or `aborted`, with the outcome of a POST. Resolves with any HTTP answer. */
   async request(path: string, init: RequestInit = {}): Promise<Answer> {
     try {
@@ -138,6 +144,7 @@ export class RelayHttp {
     if (body.ok === true && status < 300) return body;
     const code = saidText(body.code);
     if (code === undefined) throw this.#notARelay();
+    if (code === "not_found") throw this.#noGateway();
     const details = { retry: knownRetry(body.retry), retryAfterMs: waitOf(body.retry_after_ms) };
     throw new Failure(code, problemText(body), saidText(body.hint) ?? "", details);
   }
@@ -146,22 +153,26 @@ export class RelayHttp {
     const isForbidden = cause.message === BAD_PORT;
     const { why, hint, retry } =
       name === "TimeoutError" ? SILENT : isForbidden ? FORBIDDEN_PORT : networkErrorOf(cause);
+    const isHttp = this.httpUrl === undefined && !this.url.startsWith("ws");
+    const where = isHttp ? "The relay's address is that of --url or RELAY_URL." : this.addressHint;
     const sent = isForbidden || (name !== "TimeoutError" && wasNeverSent(cause)) ? "refused" : "unknown";
-    return new Failure(
-      "unreachable",
-      `The relay at ${this.baseUrl} is not reachable: ${why}.`,
-      `${hint} The relay's address is that of --url or RELAY_URL.`,
-      { retry, ...(isPost && { outcome: sent }) },
-    );
+    return new Failure("unreachable", `The relay at ${this.baseUrl} is not reachable: ${why}.`, `${hint} ${where}`, {
+      retry,
+      ...(isPost && { outcome: sent }),
+    });
   }
 
   #notARelay(): Failure {
-    return new Failure(
-      "unreachable",
-      `The server at ${this.baseUrl} is not an Agent Relay.`,
-      "Check --url or RELAY_URL.",
-      { retry: "fix" },
-    );
+    return new Failure("unreachable", `The server at ${this.baseUrl} is not an Agent Relay.`, this.addressHint, {
+      retry: "fix",
+    });
+  }
+
+  /** A service of a relay that has the websocket alone. */
+  #noGateway(): Failure {
+    return new Failure("not_found", `No gateway of a relay answers at ${this.baseUrl}.`, this.addressHint, {
+      retry: "fix",
+    });
   }
 }
 

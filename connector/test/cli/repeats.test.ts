@@ -44,6 +44,24 @@ test("A relay writes few lines with all that it says unasked; what is about an e
   ]);
 });
 
+test.each([
+  ["key_revoked_or_expired", "its key was revoked", "(relay keygen), have the relay's operator list it"],
+  ["expired", "no credential of it holds any more: expired", "relay issue"],
+])(
+  "An agent that the relay lets go is told why and what to do, of a listed key and of a credential: %s",
+  (reason, why, todo) => {
+    const emitter = new Emitter();
+    const stderr = new PassThrough();
+    const connector = { agent: "agent://alice", on: emitter.on.bind(emitter) } as unknown as Connector;
+    reportConnection(connector, "ws://relay", new Reporter(stderr, false), false);
+    emitter.emit("notice", { kind: "released", reason });
+    const said = String(stderr.read());
+    expect(said).toContain(why);
+    expect(said).toContain(todo);
+    expect(said.includes("credential")).toBe(reason !== "key_revoked_or_expired");
+  },
+);
+
 test("Of a notice that lists no session nothing is said", () => {
   const emitter = new Emitter();
   const stderr = new PassThrough();

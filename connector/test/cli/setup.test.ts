@@ -1,4 +1,7 @@
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "@jest/globals";
 import { keysCommand } from "../../../test/local/commands.ts";
 import { until } from "../../../test/support/until.ts";
@@ -173,6 +176,30 @@ describe("relay check", () => {
       { step: "key", ok: true },
       { step: "relay", ok: false, code: "unreachable" },
     ]);
+  });
+
+  test("names RELAY_HTTP_URL where its address has the websocket alone, and no relay answers over HTTP", async () => {
+    const pod = await line.stage.relay.startWsConnector();
+    const edge = createServer((_, response) => response.writeHead(404).end());
+    await once(edge.listen(0, "127.0.0.1"), "listening");
+    const edgeUrl = `ws://127.0.0.1:${(edge.address() as AddressInfo).port}/ws`;
+    const hint = expect.stringContaining("set RELAY_HTTP_URL to the relay's HTTP address");
+    const [ofPod, ofEdge, ofNone] = await Promise.all(
+      [pod.url, edgeUrl, (await nowhere()).replace("http", "ws")].map((url) =>
+        check(line.keyFile("alice"), "--url", url),
+      ),
+    );
+    edge.close();
+    expect(ofPod?.steps).toContainEqual(expect.objectContaining({ step: "presence", ok: false, hint }));
+    for (const reached of [ofEdge, ofNone])
+      expect(reached?.steps.at(-1)).toMatchObject({ step: "relay", ok: false, hint });
+  });
+
+  test("names RELAY_HTTP_URL, not --url, where that is the address that does not answer", async () => {
+    const env = { RELAY_HTTP_URL: await nowhere() };
+    const { stdout } = await line.run(["check", "--json", "--key", line.keyFile("alice")], { env });
+    const [{ steps }] = jsonLines(stdout) as [{ steps: Step[] }];
+    expect(steps.at(-1)?.hint).toMatch(/Check RELAY_HTTP_URL, which names this address\.$/);
   });
 
   test("says when the relay has lost its Redis, and still checks the signature", async () => {

@@ -137,6 +137,13 @@ describe("a self-test", () => {
     expect(refused.hint).toContain(relay);
   });
 
+  test("has in its template both members that bind a register to its relay and its connection", async () => {
+    const guide = (await (await fetch(`${gateway.url}/api/self-test`)).json()) as object;
+    expect(guide).toMatchObject({
+      request_template: { payload: { relay: "relay.example", connection_id: "that of hello" } },
+    });
+  });
+
   test("passes a register with a credential for this relay, whichever connection it is for", async () => {
     const credential = await issued(TERM);
     const answer = await register({ credential, relay: "relay.example", connection_id: "con_1" });

@@ -55,7 +55,7 @@ export const CREDENTIAL_REASONS = {
   },
   wrong_relay: {
     means: "payload.relay, or aud, does not name this relay",
-    hint: "Dial the relay by a name of its own, or have its operator add yours to RELAY_PUBLIC_HOSTS: payload.relay is the host of the address that was dialled, with a port that is not the default, and connectors set it. aud, where there is one, must contain it.",
+    hint: "Dial a name of this relay, or have its operator add the host that you dialled to RELAY_PUBLIC_HOSTS. payload.relay is that host, with a port that is not the default; connectors set it. If the credential has aud, that must contain it.",
   },
 } as const satisfies Record<string, { readonly means: string; readonly hint: string }>;
 export type CredentialReason = keyof typeof CREDENTIAL_REASONS;

@@ -58,10 +58,10 @@ const NOT_USED = "Its shape is checked; the relay neither uses nor keeps it, and
 const RegisterPayload = z
   .looseObject({
     credential: z.string().max(CREDENTIAL_LIMITS.maxCharacters).optional().meta({
-      description: "The token of a key that the relay does not list; with it `relay` is required.",
+      description: "The token of a key that the relay does not list.",
     }),
     relay: z.string().max(TEXT_LIMITS.relay).optional().meta({
-      description: "The host that you dialled, with a non-default port.",
+      description: "Required with `credential`: the host that you dialled, with a non-default port.",
     }),
     connection_id: z.unknown().optional().meta({
       description: "That of `hello`, as text.",

@@ -90,7 +90,7 @@ export const ERRORS = {
     true,
     "fix",
     "payload.relay does not name this relay.",
-    "Dial a name of this relay, or have its operator add yours to RELAY_PUBLIC_HOSTS.",
+    "Dial a name of this relay, or have its operator add the host that you dialled to RELAY_PUBLIC_HOSTS.",
   ),
   wrong_connection: error(
     null,

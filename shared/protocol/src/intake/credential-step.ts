@@ -51,6 +51,7 @@ export function presentedCredential(
   if (isRefusal(presented)) return presented;
   const { credential } = presented;
   if (credential.keyId !== value.key_id) return invalidCredential("key_mismatch", value);
+  if (payload.relay === undefined) return lacksRelay(hosts, value);
   return isMeantFor(credential, payload.relay, hosts) ? presented : wrongRelay(hosts, value);
 }
 
@@ -112,7 +113,16 @@ function revoked(credential: Credential, issuers: Issuers, value: unknown): Refu
 /** The names of the relay are public: whoever dialled one can say it. */
 function wrongRelay(hosts: ReadonlySet<string>, value: unknown): Refusal {
   const refusal = invalidCredential("wrong_relay", value);
-  return { ...refusal, hint: `${refusal.hint} This relay is ${[...hosts].join(" or ")}.` };
+  return { ...refusal, hint: `${refusal.hint} ${namesOf(hosts)}` };
+}
+
+function lacksRelay(hosts: ReadonlySet<string>, value: unknown): Refusal {
+  const hint = `Set payload.relay to the host that you dialled, with a port that is not the default. ${namesOf(hosts)}`;
+  return refuse("invalid_credential", value, { detail: "wrong_relay: payload.relay is missing.", hint });
+}
+
+function namesOf(hosts: ReadonlySet<string>): string {
+  return `This relay is ${[...hosts].join(" or ")}.`;
 }
 
 /** The host that the client dialled must be one of this relay's, so that no other relay can use a register that it was sent. */

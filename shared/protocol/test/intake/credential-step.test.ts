@@ -134,6 +134,13 @@ describe("a register with a credential", () => {
     });
   });
 
+  test("says that payload.relay is missing where a register has none, and which names the relay has", async () => {
+    expect(intake(await register({ payload: { relay: undefined } }))).toMatchObject({
+      detail: "wrong_relay: payload.relay is missing.",
+      hint: expect.stringMatching(/^Set payload\.relay .* This relay is /),
+    });
+  });
+
   test("is refused when its signature is not that of the credential's key", async () => {
     expect(intake(await register({}, signingKeyOf(newKeys())))).toMatchObject({ code: "bad_signature" });
   });

@@ -98,9 +98,11 @@ test("A message may have members of these names for its recipient", () => {
   expect(verdict("message.send", payload, PUBLIC, CONNECTION)).toBe("passed");
 });
 
-test("A refusal says which names the relay has", () => {
+test("A refusal says which names the relay has, and what its operator can do for the one that was dialled", () => {
   const text = JSON.stringify(signed({ type: "agent.register", payload: { relay: "evil.example" } }));
   expect(checkBeforeSignature(text, { ...KEYS, hosts: new Set(PUBLIC) }, NOW, CONNECTION)).toMatchObject({
-    hint: expect.stringContaining("This relay is relay.example or www.relay.example:8443."),
+    hint: expect.stringMatching(
+      /operator add the host that you dialled to RELAY_PUBLIC_HOSTS\. This relay is relay\.example or www\.relay\.example:8443\.$/,
+    ),
   });
 });

@@ -43,7 +43,11 @@ const requestTemplate = (relay: string) => ({
   id: "env-1",
   type: "agent.register",
   from: "agent://your-agent",
-  payload: { credential: "that of your key; leave it out where the relay lists the key", relay },
+  payload: {
+    credential: "that of your key; leave it out where the relay lists the key",
+    relay,
+    connection_id: "that of hello",
+  },
   ts: 0,
   key_id: "your-key-id",
   sig: "base64url: 86 characters for ed25519, 43 for hmac-sha256",
