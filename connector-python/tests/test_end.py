@@ -135,8 +135,8 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
 
     async def test_for_good_has_no_connection_follow_while_look_ups_have_no_answer(self) -> None:
         reading = asyncio.create_task(self.read())
-        draining = {"frame": "notice", "notice": "draining", "reconnect_after_ms": 20}
-        with patch.object(sender_credentials, "LOOK_UP_WAIT_S", 0.2):
+        draining = {"frame": "notice", "notice": "draining", "reconnect_after_ms": 1000}
+        with patch.object(sender_credentials, "LOOK_UP_WAIT_S", 3.0):
             await self.ends([draining, *FRAMES], 4403)
             given, code = await asyncio.wait_for(reading, GENEROUS_S)
         self.assertEqual((len(given), code, self.connections), (3, "key_revoked", 1))
