@@ -4,11 +4,11 @@ import { record, recorded } from "./recorded.ts";
 import { type Ratios, verdictOf } from "./verdict.ts";
 
 /**
- * `npm run bench:guard`: fails when an envelope costs more CPU, beside the bare relay, than is recorded. Less than a minute when
+ * `npm run bench:guard`: fails when an envelope costs more CPU, beside the bare relay, than is recorded. A minute and a half when
  * nothing is wrong. `--record` records what was measured. Source: docs/performance.md#guard.
  */
 
-/** A machine that does something else now and then makes a round slow, not the middle of nine. */
+/** Another program on the machine slows some turns, and the middle of three times as many less. */
 const MOST_TRIES = 3;
 
 const { values } = parseArgs({ options: { record: { type: "boolean", default: false } } });
