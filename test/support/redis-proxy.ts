@@ -1,5 +1,7 @@
 import type { NetConnectOpts } from "node:net";
+import type { AgentSocket } from "./agent.ts";
 import { type Link, TcpProxy } from "./tcp-proxy.ts";
+import { until } from "./until.ts";
 
 /** The names under which services' links present themselves to Redis. */
 export type LinkName = "ws-connector" | "ws-connector-channel" | "gateway" | "ops-reporting";
@@ -10,6 +12,8 @@ const OF_A_NODE = /@\w+/;
 const REMEMBERED = 262_144;
 /** How the answer of a script begins that carried out what it was asked. */
 const CARRIED_OUT = "$2\r\nok\r\n";
+/** The same of one that came after its deadline: a machine may be busy for that long. */
+const LATE = "$4\r\nlate\r\n";
 
 /** Stands between one service and Redis, or all nodes of a Redis Cluster, and knows its links by name. */
 export class RedisProxy extends TcpProxy {
@@ -37,6 +41,26 @@ export class RedisProxy extends TcpProxy {
   holdReplies(name: LinkName): void {
     this.hold(name);
     this.#said.delete(name);
+  }
+
+  /** Sends an envelope until Redis has done what it asks for, of which the client's pod hears nothing before `letGo`. */
+  async askUnheard(
+    name: LinkName,
+    client: AgentSocket,
+    envelope: object,
+    isDone: () => boolean | Promise<boolean>,
+  ): Promise<void> {
+    for (;;) {
+      const before = client.frames.length;
+      const isRefused = () => client.frames.length > before;
+      this.holdReplies(name);
+      client.send(envelope);
+      const isOver = async () => isRefused() || this.hasSaid(name, LATE) || (await isDone());
+      await until("Redis has done it, or came to it too late", isOver);
+      if (await isDone()) return;
+      this.letGo(name);
+      await until("what came too late is refused", isRefused);
+    }
   }
 
   /** True when Redis has said `text` on that link since it was held. */
