@@ -2,6 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BuildOptions, Metafile, Plugin } from "esbuild";
+import { textOf } from "./files.ts";
 import { PLACEHOLDER } from "./version.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -83,5 +84,5 @@ async function licenceIn(folder: string): Promise<string> {
   const file = (await readdir(join(ROOT, folder))).find((name) =>
     /^LICEN[CS]E(?:[-.]MIT)?(?:\.(?:md|txt))?$/i.test(name),
   );
-  return file === undefined ? "The package contains no text of it." : await readFile(join(ROOT, folder, file), "utf8");
+  return file === undefined ? "The package contains no text of it." : await textOf(join(ROOT, folder, file));
 }

@@ -11,11 +11,16 @@ export async function filesIn(folder: string): Promise<string[]> {
     .sort();
 }
 
+/** The text of a source file. Lines end with LF in packages, whatever git made of them on this machine. */
+export async function textOf(file: string): Promise<string> {
+  return (await readFile(file, "utf8")).replaceAll("\r\n", "\n");
+}
+
 /** The files in a folder as a package has them, by their paths from `base` on. Programs lie in `bin/`. */
 export async function packedFrom(folder: string, base = folder): Promise<PackedText[]> {
   const files = (await filesIn(folder)).map(async (file) => {
     const path = relative(base, file);
-    return { path, text: await readFile(file, "utf8"), isProgram: path.startsWith("bin/") };
+    return { path, text: await textOf(file), isProgram: path.startsWith("bin/") };
   });
   return await Promise.all(files);
 }

@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { filesIn } from "./files.ts";
+import { filesIn, textOf } from "./files.ts";
 
 /**
- * Digest of files and folders, names and contents, in an order of their own.
+ * Digest of text files and folders, names and contents, in an order of their own.
  * @param paths from `root` on.
  */
 export async function digestOf(root: string, paths: readonly string[]): Promise<string> {
   const files = (await Promise.all(paths.map((path) => filesAt(join(root, path))))).flat().sort();
-  const contents = await Promise.all(files.map((file) => readFile(file)));
+  const contents = await Promise.all(files.map(textOf));
   const hash = createHash("sha256");
   for (const [index, file] of files.entries()) {
-    const content = contents[index] as Buffer;
+    const content = contents[index] as string;
     hash.update(`${relative(root, file)}\0${content.length}\0`).update(content);
   }
   return hash.digest("hex");

@@ -69,13 +69,15 @@ describe("A version", () => {
     expect(versionOf({ number, drafts: [draft("a"), draft("a")] })).not.toBe(version);
   });
 
-  test("is made anew when a source changes its name or its content, and not for its time", async () => {
+  test("is made anew when a source changes its name or its content, and not for its time or how its lines end", async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, "src/a.ts");
     await mkdir(join(folder.path, "src"));
-    await writeFile(file, "1");
+    await writeFile(file, "1\n");
     const digest = await digestOf(folder.path, ["src"]);
     await utimes(file, 1, 1);
+    expect(await digestOf(folder.path, ["src"])).toBe(digest);
+    await writeFile(file, "1\r\n");
     expect(await digestOf(folder.path, ["src"])).toBe(digest);
     await rename(file, join(folder.path, "src/b.ts"));
     expect(await digestOf(folder.path, ["src"])).not.toBe(digest);

@@ -1,10 +1,9 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADDRESS, CONNECTOR_PACKAGE, RELAY_ADDRESS } from "protocol/contract/packages.ts";
 import { bundle, notices } from "../bundle.ts";
 import { declarations } from "../declarations.ts";
-import { packedFrom } from "../files.ts";
+import { packedFrom, textOf } from "../files.ts";
 import { firstProgramIn } from "../first-program.ts";
 import type { Draft } from "../release.ts";
 import { type PackedText, tarball } from "../tarball.ts";
@@ -35,7 +34,7 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
     packedFrom(ENTRIES),
     // What `relay init` copies.
     packedFrom(join(CONNECTOR, "templates"), CONNECTOR),
-    readFile(join(CONNECTOR, "README.md"), "utf8"),
+    textOf(join(CONNECTOR, "README.md")),
   ]);
   const manifest = {
     name,

@@ -1,8 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADDRESS } from "protocol/contract/packages.ts";
-import { filesIn } from "../files.ts";
+import { filesIn, textOf } from "../files.ts";
 import { firstProgramIn } from "../first-program.ts";
 import { type Draft, type Maker, SHA512 } from "../release.ts";
 import type { ZippedFile } from "../zip.ts";
@@ -15,8 +14,8 @@ const FOLDER = fileURLToPath(new URL("../../../connector-python", import.meta.ur
 export const pythonConnector: Maker = {
   sources: ["connector-python/src", "connector-python/pyproject.toml", "connector-python/README.md"],
   make: async () => {
-    const project = projectOf(await readFile(join(FOLDER, "pyproject.toml"), "utf8"));
-    const [modules, readme] = [await modulesIn(join(FOLDER, "src")), await readFile(join(FOLDER, "README.md"), "utf8")];
+    const project = projectOf(await textOf(join(FOLDER, "pyproject.toml")));
+    const [modules, readme] = [await modulesIn(join(FOLDER, "src")), await textOf(join(FOLDER, "README.md"))];
     const draft: Draft = {
       name: project.name,
       media: "application/zip",
@@ -50,6 +49,6 @@ function versioned(number: string, version: string): (module: ZippedFile) => Zip
 async function modulesIn(folder: string): Promise<ZippedFile[]> {
   const files = (await filesIn(folder)).filter((file) => /\.py$|\/py\.typed$/.test(file));
   return await Promise.all(
-    files.map(async (file) => ({ path: relative(folder, file), content: await readFile(file) })),
+    files.map(async (file) => ({ path: relative(folder, file), content: Buffer.from(await textOf(file)) })),
   );
 }

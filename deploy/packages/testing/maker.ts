@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { ADDRESS } from "protocol/contract/packages.ts";
 import { bundle, notices } from "../bundle.ts";
 import { declarations } from "../declarations.ts";
-import { packedFrom } from "../files.ts";
+import { packedFrom, textOf } from "../files.ts";
 import type { Draft, Maker } from "../release.ts";
 import { type PackedText, tarball } from "../tarball.ts";
 import { PLACEHOLDER, stamped } from "../version.ts";
@@ -64,7 +64,7 @@ async function npmPackage(source: Manifest): Promise<Draft> {
     declarations({ folder: "testing/src", entries: ["index", "container"], lib: ["es2024"] }),
     packedFrom(ENTRIES),
     filesBesideModules(ROOT, RELAY),
-    readFile(join(ROOT, README), "utf8"),
+    textOf(join(ROOT, README)),
   ]);
   const packed: PackedText[] = [
     { path: "package.json", text: `${JSON.stringify(manifestOf(source), null, 2)}\n` },

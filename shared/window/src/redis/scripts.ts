@@ -42,9 +42,9 @@ export const SCRIPT_NAMES = [
 
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 
-/** The text of a Lua file. @param file from `lua/` on, without `.lua`. */
+/** The text of a Lua file, its lines ended by LF. @param file from `lua/` on, without `.lua`. */
 export function luaFile(file: string): string {
-  return readFileSync(new URL(`../lua/${file}.lua`, import.meta.url), "utf8");
+  return readFileSync(new URL(`../lua/${file}.lua`, import.meta.url), "utf8").replaceAll("\r\n", "\n");
 }
 
 /** The files whose functions a file calls, as its header names them: `Uses  lib/time, accept/results`. Pure. */

@@ -14,7 +14,7 @@ import type { GatewaySettings } from "../../settings.ts";
 
 /** The pages: HTML files read once, with the relay's addresses and limits filled in. The browser fetches the counts. */
 
-const fileOf = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
+const fileOf = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8").replaceAll("\r\n", "\n");
 
 /** Files that are served unchanged. */
 export const ASSETS = {
