@@ -27,10 +27,12 @@ export async function readKeys(file: string): Promise<KeysFile> {
 export async function editKeys(file: string, change: (keys: KeysFile) => KeysFile): Promise<KeysFile> {
   const edit = async () => {
     const target = await targetOf(file);
-    return await withLock(`${target}.lock`, LOCK_TIMEOUT_MS, async () => {
+    return await withLock(`${target}.lock`, LOCK_TIMEOUT_MS, async (check) => {
       const text = await textOf(target);
       const keys = text === undefined ? KeysFile.parse({}) : parse(text, target);
       const changed = validate(change(keys), target);
+      // Without the lock it would undo what another command has changed since.
+      check();
       await replaceFile(target, `${JSON.stringify(changed, null, 2)}\n`);
       return changed;
     });

@@ -17,13 +17,13 @@ const OWN = `${process.pid} ${startOf(process.pid)} ${PLACE}`;
 
 /**
  * Runs `work` while this process alone holds the lock, the file `path`, which names its holder. Another process takes over the lock of a
- * dead holder. Runs on Node 20, before anything is installed.
+ * dead holder, or of one elsewhere that stood still for a minute. Runs on Node 20, before anything is installed.
  *
  * @template T
  * @param {string} path
  * @param {number} timeoutMs how long to wait for another holder before failing
- * @param {() => T | Promise<T>} work
- * @returns {Promise<T>}
+ * @param {(check: () => void) => T | Promise<T>} work may call `check`, which throws if the lock was lost, before it writes
+ * @returns {Promise<T>} rejects if the lock was lost by the end of the work
  */
 export async function withLock(path, timeoutMs, work) {
   const deadline = Date.now() + timeoutMs;
@@ -36,12 +36,19 @@ export async function withLock(path, timeoutMs, work) {
     await delay(POLL_MS);
   }
   const renewing = setInterval(() => renew(path), RENEW_MS).unref();
+  const check = () => {
+    if (!isOwn(path))
+      throw new Error(
+        `This process no longer holds ${path}: it stood still, and another process took over. See what is changed before you try again.`,
+      );
+  };
   try {
-    return await work();
+    const result = await work(check);
+    check();
+    return result;
   } finally {
     clearInterval(renewing);
-    // A holder that stood still may have lost its lock to another.
-    if (holderOf(path) === OWN) rmSync(path, { force: true });
+    if (isOwn(path)) rmSync(path, { force: true });
   }
 }
 
@@ -60,6 +67,7 @@ function create(path) {
 
 /** @param {string} path */
 function renew(path) {
+  if (!isOwn(path)) return;
   const now = new Date();
   utimes(path, now, now, () => {});
 }
@@ -90,6 +98,11 @@ function isAbandoned(path) {
   if (!isAlive(Number(pid))) return true;
   const found = startOf(Number(pid));
   return found !== "" && found !== start;
+}
+
+/** A holder that stood still may have lost its lock to another. @param {string} path */
+function isOwn(path) {
+  return holderOf(path) === OWN;
 }
 
 /** "" where the lock is gone, or its text not written yet. @param {string} path */

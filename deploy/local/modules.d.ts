@@ -17,7 +17,7 @@ declare module "*/kubectl-program.mjs" {
 }
 
 declare module "*/lock-file.mjs" {
-  export function withLock<T>(path: string, timeoutMs: number, work: () => T | Promise<T>): Promise<T>;
+  export function withLock<T>(path: string, timeoutMs: number, work: (check: () => void) => T | Promise<T>): Promise<T>;
 }
 
 declare module "*/packages.mjs" {

@@ -1,4 +1,5 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -6,6 +7,7 @@ import { KeysFile } from "protocol/contract/keys-file.ts";
 import { hashApiKey } from "protocol/signing/api-key.ts";
 import { readKeyFile } from "../../connector/src/cli/key-file.ts";
 import { newOkpKey } from "../../deploy/keys/okp-key.ts";
+import { editKeys } from "../../deploy/keys/store.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { keysCommand } from "./commands.ts";
 
@@ -165,6 +167,17 @@ describe("npm run keys", () => {
     );
     expect(runs.map(({ code }) => code)).toEqual(ids.map(() => 0));
     expect((await stored()).signing_keys.map((key) => key.key_id).sort()).toEqual(ids);
+  });
+
+  test("undoes nothing of a command that took over its lock while it stood still, and says so", async () => {
+    await keys("new", "--listed", "--agent", "agent://alice");
+    const before = await readFile(file, "utf8");
+    const edit = editKeys(file, () => {
+      writeFileSync(`${file}.lock`, "1 1 elsewhere");
+      return KeysFile.parse({});
+    });
+    await expect(edit).rejects.toThrow(/no longer holds .*keys\.json\.lock: .* another process took over/);
+    expect(await readFile(file, "utf8")).toBe(before);
   });
 
   test("keeps a new file private, the access of one that is there, and leaves nothing beside it", async () => {

@@ -103,9 +103,28 @@ describe("The lock file", () => {
     }
   });
 
-  test("stays that of another who took it over from a holder that stood still", async () => {
-    await withLock(lock, 0, () => lockOf("1 1 elsewhere"));
+  test("stays that of another who took it over from a holder that stood still, which is told so", async () => {
+    await expect(withLock(lock, 0, () => lockOf("1 1 elsewhere"))).rejects.toThrow(/no longer holds .*another process/);
     expect(await readFile(lock, "utf8")).toBe("1 1 elsewhere");
+  });
+
+  test("is not renewed for another who took it over", async () => {
+    const own = join(folder.path, "own");
+    fakeTimers("setTimeout", "clearTimeout");
+    try {
+      const loser = withLock(lock, 0, async () => {
+        await lockOf("1 1 elsewhere");
+        await withLock(own, 0, async () => {
+          for (const path of [lock, own]) await utimes(path, 1, 1);
+          jest.advanceTimersByTime(10_000);
+          await until("the other one is renewed", async () => (await stat(own)).mtimeMs > 1000);
+        });
+      });
+      await expect(loser).rejects.toThrow("no longer holds");
+    } finally {
+      jest.useRealTimers();
+    }
+    expect((await stat(lock)).mtimeMs).toBe(1000);
   });
 
   test("is free again whichever call its holder died at, while it took it over from one that died before", async () => {

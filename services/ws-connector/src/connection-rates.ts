@@ -83,16 +83,19 @@ export class ConnectionRates {
   }
 
   /**
-   * An envelope turned out to be another's, who pays for it in the place of whoever did. What both have in common, as two agents of one
-   * issuer have it, stays as it is. Returns null, or how long until its tokens are there.
+   * The connection's holders paid for an envelope that another agent, or another key, signed. They get that back, and the signer's
+   * holders pay. An issuer of both agents has paid already. Returns null, or how long until the signer's tokens are there.
    */
   countFor(principal: Principal, agent: string, bytes: number): RateWait | null {
     const { principals, principalBytes } = this.#rates;
     const now = performance.now();
     const [other, issued] = rateHoldersOf(principal, agent);
     const [payer, payee] = principal === this.#principal ? [undefined, undefined] : [this.#principal, other];
-    takeOf(principals, now, -1, payer, this.#agent);
-    takeOf(principalBytes, now, -bytes, payer, this.#agent);
+    for (const holder of [payer, this.#agent]) {
+      if (holder === undefined) continue;
+      principals.refund(holder, now, costOf(holder), 1);
+      principalBytes.refund(holder, now, bytes * costOf(holder), bytes);
+    }
     const ms = takeOf(principals, now, 1, payee, issued);
     const ofBytes = takeOf(principalBytes, now, bytes, payee, issued);
     return longer({ ms, limit: "key_envelopes", principal }, { ms: ofBytes, limit: "key_bytes", principal });

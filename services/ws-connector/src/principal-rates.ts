@@ -17,6 +17,8 @@ interface Account {
   /** What it sent in the minute that runs, and in the one before: envelopes or bytes, whatever a token costs. */
   sent: number;
   sentBefore: number;
+  /** By how many pods its rate was shared when it paid last: what a token costs. */
+  sharedBy: number;
 }
 
 /**
@@ -61,12 +63,21 @@ export class PrincipalRates {
    */
   take(holder: RateHolder, now: number, tokens = 1, sent = tokens): number {
     const account = this.#accountOf(holder);
-    const price = tokens * (this.#sharedBy.get(holder) ?? 1);
     const wait = this.#buckets.wait(account.fullAt, now);
-    account.fullAt = this.#buckets.take(account.fullAt, now, price);
-    account.halfFullAt = this.#halfBuckets.take(account.halfFullAt, now, price);
+    account.sharedBy = this.#sharedBy.get(holder) ?? 1;
+    this.#pay(account, now, tokens);
     account.sent += sent;
     return wait;
+  }
+
+  /** Gives back what the holder paid last: at the price of then, and out of the minute in which it was counted. */
+  refund(holder: RateHolder, now: number, tokens = 1, sent = tokens): void {
+    const account = this.#holders.get(holder);
+    if (account === undefined) return;
+    this.#pay(account, now, -tokens);
+    const ofBefore = Math.max(0, sent - account.sent);
+    account.sent -= sent - ofBefore;
+    account.sentBefore = Math.max(0, account.sentBefore - ofBefore);
   }
 
   /** When the minute before the one that runs began, monotonic ms: since then `sent` counts. */
@@ -105,10 +116,16 @@ export class PrincipalRates {
     }
   }
 
+  #pay(account: Account, now: number, tokens: number): void {
+    const price = tokens * account.sharedBy;
+    account.fullAt = this.#buckets.take(account.fullAt, now, price);
+    account.halfFullAt = this.#halfBuckets.take(account.halfFullAt, now, price);
+  }
+
   #accountOf(holder: RateHolder): Account {
     const known = this.#holders.get(holder);
     if (known !== undefined) return known;
-    const made = { fullAt: 0, halfFullAt: 0, sent: 0, sentBefore: 0 };
+    const made = { fullAt: 0, halfFullAt: 0, sent: 0, sentBefore: 0, sharedBy: 1 };
     this.#holders.set(holder, made);
     return made;
   }

@@ -105,6 +105,47 @@ describe("An envelope of another signer than the connection's first", () => {
     expect(sentBy(rates.principals.sent())).toEqual(sent);
   });
 
+  test("is no longer counted for the first in the minute in which it came, also when that minute is over", () => {
+    const rates = podRates();
+    const connection = connectionOf(rates, "key:first", "agent://first");
+    const endMinute = (n: number) => {
+      for (const one of [rates.principals, rates.principalBytes]) one.endMinute(performance.now() + n * 60_000);
+    };
+    connection.takeEnvelope();
+    connection.takeBytes(30);
+    endMinute(1);
+    connection.countFor("key:other", "agent://other", 30);
+    connection.takeEnvelope();
+    expect(sentBy(rates.principals.sent())).toEqual({ "key:first": 1, "key:other": 1 });
+    endMinute(2);
+    expect(sentBy(rates.principals.sent())).toEqual({ "key:first": 1, "key:other": 1 });
+    expect(sentBy(rates.principalBytes.sent())).toEqual({ "key:other": 30 });
+  });
+
+  test("counts nothing against the first that is older than what a pod counts", () => {
+    const rates = podRates();
+    const connection = connectionOf(rates, "issuer:acme", "agent://first");
+    connection.takeEnvelope();
+    for (const n of [60, 61, 62]) rates.principals.endMinute(performance.now() + n * 60_000);
+    connection.countFor("key:other", "agent://other", 0);
+    expect(sentBy(rates.principals.sent())).toEqual({ "key:other": 1 });
+  });
+
+  test.each([
+    [1, 3],
+    [3, 1],
+  ])("gives the first back what it paid while %d pods shared its rate, though %d do by now", (before, now) => {
+    const rates = podRates();
+    const connection = connectionOf(rates, "key:first", "agent://first");
+    const share = (pods: number) => rates.principals.share(new Map([["key:first", pods]]));
+    share(before);
+    for (let n = 0; n < 11; n += 1) connection.takeEnvelope();
+    share(now);
+    connection.countFor("key:other", "agent://other", 0);
+    share(1);
+    expect(passing("key:first", eve, { rates })).toBe(KEY_BURST - 10 * before);
+  });
+
   test("is nobody else's where it is of the first one's agents", () => {
     const ofKey = connectionOf(podRates(), "key:first", "agent://first");
     expect([ofKey.isOf("key:first", "agent://other"), ofKey.isOf("key:other", "agent://first")]).toEqual([true, false]);

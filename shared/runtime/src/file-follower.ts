@@ -8,11 +8,11 @@ export interface FileFollowerOptions<Content> {
   readonly paths: readonly string[];
   /** Throws what `failed` takes. */
   readonly read: () => Promise<Content>;
-  /** They were read: the first time, or since they have changed. */
+  /** They were read: the first time, or since they have changed. If it throws, they are not in use, and are read again. */
   readonly loaded: (content: Content, isFirst: boolean) => void;
-  /** They have changed, and could not: what was read before stays. Called once, until they can be or for another reason cannot. */
+  /** Changed files could not be read or used: what was read before stays. Called once for each reason in a row. */
   readonly failed: (error: unknown) => void;
-  /** They can be read again, changed or not. */
+  /** After `failed` they are in use again, changed or not. */
   readonly recovered?: () => void;
   readonly pollMs?: number | undefined;
 }
@@ -35,7 +35,7 @@ export class FileFollower<Content> {
     return this.#failure !== undefined;
   }
 
-  /** Reads them for the first time. Rejects with what `read` throws. */
+  /** Reads them for the first time. Rejects with what `read` or `loaded` throws. */
   async start(): Promise<void> {
     this.#running = true;
     await this.#look();
@@ -78,8 +78,8 @@ export class FileFollower<Content> {
   }
 
   /**
-   * The version is read before the content: a write in between then shows at the next poll. Files that cannot be read are read again
-   * at each poll.
+   * The version is read before the content: a write in between then shows at the next poll. Files that cannot be read or
+   * used are read again at each poll.
    */
   async #look(): Promise<void> {
     const { paths, read, loaded } = this.#options;
@@ -87,10 +87,9 @@ export class FileFollower<Content> {
     if (version === this.#version) return this.#recover();
     const content = await read();
     if (!this.#running) return;
-    this.#recover();
-    const isFirst = this.#version === "";
+    loaded(content, this.#version === "");
     this.#version = version;
-    loaded(content, isFirst);
+    this.#recover();
   }
 }
 

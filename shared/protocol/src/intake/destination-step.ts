@@ -31,8 +31,19 @@ export function checkDestination(
 function isOfAnother(relay: string, hosts: ReadonlySet<string>): boolean {
   if (hosts.has(relay)) return false;
   const name = publicNameOf(relay);
-  const ownNames = [...hosts].map(publicNameOf).filter((own) => own !== undefined);
-  return name !== undefined && ownNames.length > 0 && !ownNames.includes(name);
+  const ownNames = publicNamesOf(hosts);
+  return name !== undefined && ownNames.size > 0 && !ownNames.has(name);
+}
+
+const publicNames = new WeakMap<ReadonlySet<string>, ReadonlySet<string>>();
+
+/** The names of a relay never change, and every heartbeat asks for them: they are read once. */
+function publicNamesOf(hosts: ReadonlySet<string>): ReadonlySet<string> {
+  const known = publicNames.get(hosts);
+  if (known !== undefined) return known;
+  const made = new Set([...hosts].map(publicNameOf).filter((name) => name !== undefined));
+  publicNames.set(hosts, made);
+  return made;
 }
 
 /** Names that public DNS does not have, and private addresses. Source: RFC 6761, RFC 6762, RFC 8375, RFC 6890. */

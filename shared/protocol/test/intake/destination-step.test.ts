@@ -9,8 +9,8 @@ const LOCAL = ["127.0.0.1:8080", "localhost:8080", "[::1]:8080"];
 const PRESENCES = ["agent.register", "agent.heartbeat"];
 
 /** "passed", or why it was refused. */
-function verdict(type: string, payload: object, hosts: readonly string[], connection?: typeof CONNECTION): string {
-  const keys = { ...KEYS, hosts: new Set(hosts) };
+function verdict(type: string, payload: object, hosts: Iterable<string>, connection?: typeof CONNECTION): string {
+  const keys = { ...KEYS, hosts: hosts instanceof Set ? hosts : new Set(hosts) };
   const result = checkBeforeSignature(JSON.stringify(signed({ type, payload: { ...payload } })), keys, NOW, connection);
   return isRefusal(result) ? result.code : "passed";
 }
@@ -96,6 +96,19 @@ test.each([null, 7, true, ["evil.example"], { cpu: 3 }])(
 test("A message may have members of these names for its recipient", () => {
   const payload = { relay: "evil.example", connection_id: "con_2" };
   expect(verdict("message.send", payload, PUBLIC, CONNECTION)).toBe("passed");
+});
+
+test("The names of a relay are read once, however many heartbeats it judges by them", () => {
+  let reads = 0;
+  class Hosts extends Set<string> {
+    override [Symbol.iterator]() {
+      reads += 1;
+      return super[Symbol.iterator]();
+    }
+  }
+  const hosts = new Hosts(PUBLIC);
+  for (let n = 0; n < 5; n += 1) expect(verdict("agent.heartbeat", { relay: "relay.example:1" }, hosts)).toBe("passed");
+  expect(reads).toBe(1);
 });
 
 test("A refusal says which names the relay has, and what its operator can do for the one that was dialled", () => {

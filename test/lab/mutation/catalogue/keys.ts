@@ -98,6 +98,20 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     tests: ["test/local/lock-file.test.ts"],
   },
   {
+    name: "a command that lost the lock of the keys file changes nothing",
+    file: "deploy/keys/store.ts",
+    find: "      check();\n",
+    replace: "",
+    tests: ["test/local/keys-command.test.ts"],
+  },
+  {
+    name: "a holder renews its own lock alone",
+    file: "deploy/local/lock-file.mjs",
+    find: "  if (!isOwn(path)) return;\n",
+    replace: "",
+    tests: ["test/local/lock-file.test.ts"],
+  },
+  {
     name: "a temporary file of a living process stays",
     file: "deploy/local/replace-file.ts",
     find: "if (Date.now() - written > LEFT_BEHIND_MS) await",
