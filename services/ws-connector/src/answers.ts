@@ -14,7 +14,7 @@ import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
 
-/** Outcomes that do not count as refusals in a row: a client that goes on with its other agents is not closed for them. */
+/** Outcomes that do not count as refusals in a row: the client may go on with its other agents. */
 const NO_ROOM = {
   unavailable: { retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs },
   over_capacity: { retryAfterMs: WINDOW_LIMITS.memoryRetryAfterMs },
@@ -22,15 +22,14 @@ const NO_ROOM = {
 } as const;
 
 /**
- * Refusals that a sender could not foresee: of decisions whose session ended in the meantime, and of what its target does not
- * accept. Whoever requests sessions has them give way to newer ones as often as it likes, and an agent says whom it accepts when it
- * likes: who decides them all, or answers whoever asks, must not be closed for it.
+ * Refusals that a sender could not foresee. They do not count as refusals in a row, because other agents can cause any number of
+ * them: a requester replaces its sessions before their decisions come, and a target changes whom it accepts.
  */
 const UNFORESEEN: ReadonlySet<ErrorCode> = new Set(["session_closed", "unknown_session", "not_accepted_by_target"]);
 
 /**
- * Answers envelopes with acks and error frames, and counts a refusal where it belongs: for the metrics, for the key that signed,
- * and for the connection, which is closed after many in a row. Source: docs/protocol.md#frames, docs/protocol.md#errors.
+ * Answers envelopes with acks and error frames. Counts refusals for the metrics, for the key that signed, and for the connection,
+ * which is closed after many in a row. Source: docs/protocol.md#frames, docs/protocol.md#errors.
  */
 export class Answers {
   readonly #authority: Authority;
@@ -41,7 +40,7 @@ export class Answers {
   readonly #logger: Logger;
 
   /**
-   * @param options.refusals error frames sent, by code. @param options.keyRefusals those that a key's holder got, by key.
+   * @param options.refusals error frames, by code. @param options.keyRefusals refusals that the holder of a key got, by key.
    * @param options.baseUrl address of the HTTP surfaces, for links in acks.
    */
   constructor(options: {
@@ -60,7 +59,7 @@ export class Answers {
     this.#logger = options.logger;
   }
 
-  /** Answers what acceptance decided. A presence is acknowledged by the registrar, with what waits for its agent. */
+  /** Answers what acceptance decided. The registrar acknowledges presence, since its ack tells what waits for the agent. */
   answer(connection: Connection, verified: VerifiedEnvelope, acceptance: Acceptance): void {
     const { envelope } = verified;
     const principal = principalOf(verified);
@@ -85,18 +84,18 @@ export class Answers {
     }
   }
 
-  /** Refuses an envelope whose signature holds. */
+  /** Refuses an envelope whose signature is valid. */
   refuse(connection: Connection, verified: VerifiedEnvelope, code: ErrorCode, detail?: string): void {
     const { id: envelopeId, from } = verified.envelope;
     this.#refuse(connection, code, { envelopeId, detail }, from, principalOf(verified));
   }
 
-  /** Refuses a heartbeat of an agent that its connection owned when it came in: its client could not know that it has it no more. */
+  /** Refuses a heartbeat whose connection has lost the agent since it came in. It counts for nobody: the client could not know. */
   lostSince(connection: Connection, { envelope }: VerifiedEnvelope): void {
     this.#sendError(connection, "not_registered", { envelopeId: envelope.id });
   }
 
-  /** Answers an envelope that could not be taken in through no fault of its sender's. Nothing of it is logged. */
+  /** Answers an envelope whose intake failed through a fault of the relay. Nothing of the envelope is logged. */
   failed(connection: Connection, envelopeId: string | undefined, err: unknown): void {
     this.#logger.error({ err: withoutMessage(err) }, "the intake of an envelope failed");
     this.#sendError(connection, "internal_error", { envelopeId, retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
@@ -111,8 +110,8 @@ export class Answers {
 
   /**
    * @param from the sender that the envelope names, verified or not.
-   * @param signer whose signature holds; anybody can write another's key id. Whoever was handed an envelope, by whatever way, can
-   * send it again: it counts for its signer only where the connection, or the agent that it has, is the signer's.
+   * @param signer undefined unless the signature is valid. The refusal counts for the signer only if the connection or its agent
+   * belongs to the signer: any recipient of an envelope can send it again on its own connection.
    */
   #refuse(
     connection: Connection,

@@ -3,14 +3,13 @@ import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type WebSocket from "ws";
 import type { Reading } from "./reading.ts";
 
-/** The end of a connection, once it is decided: its close frame, what is read behind it, and when the socket goes. */
+/** The end of one connection: its close frame, how much is read behind that frame, and when the socket is destroyed. */
 export class Closing {
   readonly #socket: WebSocket;
   readonly #reading: Reading;
-  /** Undefined where the client or ws decided it. */
+  /** Undefined when the client or ws ended the connection. */
   readonly code: CloseCode | undefined;
   #bytes = 0;
-  #disconnects = false;
 
   constructor(socket: WebSocket, reading: Reading, code: CloseCode | undefined) {
     this.#socket = socket;
@@ -18,25 +17,23 @@ export class Closing {
     this.code = code;
   }
 
-  /** Writes the close frame, and reads on for the client's answer, for which ws waits. */
+  /** Writes the close frame, and reads again: ws waits for the client's answer. */
   sendClose(): void {
     if (this.code !== undefined) this.#socket.close(this.code.code, this.code.reason);
-    this.#reading.readOn();
+    this.#reading.resumeAll();
   }
 
-  /** The socket goes after a second, in which the close frame arrives before a reset. */
+  /** Destroys the socket after a second, so that the close frame arrives before a reset. May be called again. */
   disconnectSoon(): void {
-    if (this.#disconnects) return;
-    this.#disconnects = true;
     setTimeout(() => this.#socket.terminate(), CONNECTION_LIMITS.closingGraceMs).unref();
   }
 
   /**
-   * Bytes were read behind the close frame: a client that goes on sending is not read for its answer. Without an end to it, a closed
-   * connection would cost more than an open one. The socket stays for as long as any client has: it may read the close yet.
+   * Counts bytes that came behind the close frame. A client that goes on sending is no longer read for its answer: a closed
+   * connection must not cost more than an open one. The socket stays open, since the client may still read the close frame.
    */
   count(bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes > CONNECTION_LIMITS.closingBytes) this.#reading.pauseToClose();
+    if (this.#bytes > CONNECTION_LIMITS.closingBytes) this.#reading.pause("closing");
   }
 }

@@ -24,10 +24,10 @@ export interface ConnectionOptions {
   readonly addressCounts: AddressCounts;
 }
 
-/** What is the same for all connections of a pod. */
+/** What all connections of a pod share. */
 export interface ConnectionContext {
   readonly inflow: InflowContext;
-  /** What waits for clients that read slowly. */
+  /** Frames that wait for clients that read slowly. */
   readonly outboxes: Outboxes;
   readonly greeting: Greeting;
   readonly events: ConnectionEvents;
@@ -37,41 +37,41 @@ export interface ConnectionEvents {
   readonly text: (connection: Connection, text: string) => void;
   /** The first valid envelope came in. */
   readonly registered: (connection: Connection) => void;
-  /** An error frame is sent that answers no envelope. */
+  /** The connection sends an error frame that answers no envelope. */
   readonly refused: (code: ErrorCode) => void;
-  /** A limit against abuse paused or closed a connection. @param principal whose it is; undefined while it is nobody's. */
+  /** A limit against abuse paused or closed the connection. @param principal that reached the limit; undefined before a register. */
   readonly limitReached: (limit: LimitName, principal: Principal | undefined) => void;
-  /** Its agents can no longer be delivered to, or can again. */
+  /** Its agents can no longer get deliveries, or can again. */
   readonly congestionChanged: (connection: Connection) => void;
-  /** The end is decided: nothing is taken in or delivered any more. */
+  /** The connection begins to close: it takes in and delivers nothing from now on. */
   readonly closing: (connection: Connection) => void;
-  /** The socket is gone. @param code the close code of this side if it closed, else what the client or ws says. */
+  /** The socket is gone. @param code the relay's close code if the relay closed, else the code of the client or of ws. */
   readonly closed: (connection: Connection, code: number) => void;
 }
 
-/** How soon a connection is looked at again that is late with its register because its turn has not come. */
+/** Extra time for a register while a text of the connection waits for its turn or its answer. */
 const TURN_RECHECK_MS = 1000;
 
-/** The first check may come at once after something was heard: the one after these has seen a whole interval of silence. */
+/** The first check may come directly after a frame: only the check after these has seen a whole interval of silence. */
 const CHECKS_A_PING = CONNECTION_LIMITS.pingIntervalMs / CONNECTION_LIMITS.silenceCheckMs;
 
 /**
- * One websocket: its frames, its limits, its end. Knows the socket, not Redis. A pod has very many: a connection holds
- * nothing that is the same for all. Source: docs/protocol.md#frames.
+ * One websocket: its frames, its limits, its end. It knows the socket, not Redis. A pod has very many connections, so what
+ * they share is in `ConnectionContext`. Source: docs/protocol.md#frames.
  */
 export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, SocketListener {
   readonly id: string;
   readonly agents: Ownership;
-  /** Of its client address, for the quota. */
+  /** The counts of its client address, for the quota. */
   readonly addressCounts: AddressCounts;
-  /** Undefined until a register presents one. */
+  /** Undefined until a register presents a credential. */
   credentials: ConnectionCredentials | undefined;
-  /** Takes its texts in while any envelope of it is in flight, and is undefined while none is. @param cameAt monotonic ms. */
+  /** Undefined while no envelope of the connection is in flight. @param cameAt monotonic ms. */
   intake: { receive(text: string, cameAt: number): void } | undefined;
   readonly #context: ConnectionContext;
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
-  /** The last ping that was not answered. */
+  /** The last ping without an answer yet. */
   #ping: Buffer | undefined;
   readonly #outbox: Outbox;
   readonly #inflow: Inflow;
@@ -80,9 +80,9 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   #registerTimer: NodeJS.Timeout | undefined;
   #principal: Principal | undefined;
   #refusalsInARow = 0;
-  /** How often nothing was heard since the check before. */
+  /** Consecutive checks without a frame. */
   #silentChecks = 0;
-  /** Undefined until the end is decided. */
+  /** Undefined until the connection begins to close. */
   #closing: Closing | undefined;
 
   constructor(context: ConnectionContext, { id, socket, stream, addressCounts }: ConnectionOptions) {
@@ -97,22 +97,22 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     this.#reading = new Reading(this, socket, stream);
   }
 
-  /** True from the moment that a close is decided; nothing is sent or taken in after it. */
+  /** True as soon as the connection begins to close. It sends and takes in nothing after that. */
   get isClosing(): boolean {
     return this.#closing !== undefined || this.#socket.readyState !== this.#socket.OPEN;
   }
 
-  /** The key or issuer of its first valid envelope, which answers for it. Undefined before that. */
+  /** The key or issuer of its first valid envelope. It answers for the connection. Undefined before that. */
   get principal(): Principal | undefined {
     return this.#principal;
   }
 
-  /** True while it reads too slowly for anything new to be promised to it. Source: docs/protocol.md#slow-readers. */
+  /** True while its client reads too slowly to get new deliveries. Source: docs/protocol.md#slow-readers. */
   get isCongested(): boolean {
     return this.#outbox.isCongested;
   }
 
-  /** True from the moment that its pod lets it go: it keeps what it has until its routes are released, and gets nothing new. */
+  /** True once its pod drains it. It keeps its agents until their routes are released, and gets no new ones. */
   get isDraining(): boolean {
     return this.#reading.isPausedFor("draining");
   }
@@ -134,13 +134,13 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     this.#context.events.congestionChanged(this);
   }
 
-  /** A client that reads too slowly is disconnected rather than held in memory, also where it is to read what was promised before its close. */
+  /** Disconnects a client that reads too slowly: its frames would fill the memory. This also holds for frames before its close. */
   readsTooSlowly(limit: OutboxLimit): void {
     this.limitReached(limit);
     this.closeNow(CLOSE_CODES.slowConsumer);
   }
 
-  /** Takes a text in, in the order in which texts came, as soon as the limits allow. */
+  /** Called as soon as the limits allow, in the order in which texts came. */
   takeIn(text: string): void {
     this.#context.events.text(this, text);
   }
@@ -151,7 +151,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     this.#inflow.answered();
   }
 
-  /** An envelope of this agent was accepted, or refused only because there is no room for it now. */
+  /** An envelope of this agent was accepted, or only refused because the relay has no room for it now. */
   noteValid(principal: Principal, agent: string): void {
     this.#refusalsInARow = 0;
     this.#principal ??= principal;
@@ -162,7 +162,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     this.#context.events.registered(this);
   }
 
-  /** An envelope that was taken in is this principal's, by an agent that the connection has. @param text as it was verified. */
+  /** This principal signed an envelope of an agent that the connection has. @param text as it was verified. */
   noteSigner(principal: Principal, agent: string, text: string): void {
     this.#inflow.sentBy(principal, agent, text);
   }
@@ -173,7 +173,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     if (this.#refusalsInARow >= CONNECTION_LIMITS.maxRefusalsInARow) this.closeFor("refusals_in_a_row");
   }
 
-  /** A closing connection is read, for the client's answer to the close. */
+  /** Has no effect on a closing connection, which is read for the client's answer to the close. */
   pause(reason: PauseReason): void {
     if (!this.isClosing) this.#reading.pause(reason);
   }
@@ -183,12 +183,12 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   }
 
   /**
-   * Asks a silent client whether it is there; one that left two pings unanswered is disconnected. While it is not read nothing is
-   * heard from it, and no silence counts.
+   * Pings a silent client, and disconnects one that left two pings unanswered. A paused client does not count as silent: its frames
+   * are not read.
    */
   checkSilence(): void {
     if (this.isClosing) {
-      // Its client may have ended its side without a close frame.
+      // The client may have ended its side without a close frame.
       this.#end();
       return;
     }
@@ -210,12 +210,12 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   }
 
   /**
-   * Ends the connection. What was sent to it, and so promised, is read first: the close frame follows it, for with that the socket's time
-   * runs. Who reads nothing of it for as long as any slow reader may is disconnected. Meanwhile nothing is read of a client that cannot
-   * know of its end yet. A registered one may answer late: were it to write to a socket that is gone, it would lose what it has not read.
+   * Ends the connection once the kernel has taken every frame that was sent before. Only then the close frame follows, because it
+   * starts the close timeout of ws. Until then the connection is paused, and its outbox disconnects a client that does not read.
+   * A registered client has the whole timeout for its answer: if it wrote to a destroyed socket, it would lose unread frames.
    */
   close(code: CloseCode): void {
-    if (this.#closing === undefined) this.#reading.pauseToClose();
+    if (this.#closing === undefined) this.#reading.pause("closing");
     const closing = this.#end(code);
     this.#outbox.whenTaken(() => {
       closing.sendClose();
@@ -223,7 +223,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     });
   }
 
-  /** Ends the connection at once: what waits goes with the socket, but for what is read within a second. */
+  /** Ends the connection at once. The client loses the frames that it does not read within a second. */
   closeNow(code: CloseCode): void {
     const closing = this.#end(code);
     this.#outbox.flush();
@@ -232,7 +232,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     closing.disconnectSoon();
   }
 
-  /** Resolves when the socket is gone, however it went. */
+  /** Resolves when the socket is gone, for whatever reason. */
   async gone(): Promise<void> {
     if (this.#socket.readyState === this.#socket.CLOSED) return;
     await new Promise((resolve) => this.#socket.once("close", resolve));
@@ -267,18 +267,18 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     this.#end().count(chunk.length);
   }
 
-  /** Of the pings that were read at once the last is answered, for all of them. Source: RFC 6455, section 5.5.3. */
+  /** Answers the last ping of a chunk, which answers all of them. Source: RFC 6455, section 5.5.3. */
   handedOver(): void {
     const ping = this.#ping;
     this.#ping = undefined;
-    // A close frame came: its client gets nothing of what would be promised to it until the socket is gone.
+    // The client sent a close frame: it would not read a delivery that is accepted before the socket is gone.
     if (this.#socket.readyState !== this.#socket.OPEN) this.#end();
     if (ping === undefined || this.isClosing) return;
     this.#socket.pong(ping);
     this.#outbox.count();
   }
 
-  /** A frame came. True where the connection closes: the rest of the chunk is passed over then, unless its client may answer. */
+  /** A frame came. True if the connection is closing: then the rest of the chunk is passed over, unless the client is registered. */
   #ignores(): boolean {
     this.#silentChecks = 0;
     this.#reading.frame();
@@ -297,11 +297,11 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   }
 
   /**
-   * A client that sent no valid envelope in time is told so: the close code alone would not say what it did wrong. One whose
-   * text waits for its turn, or for its answer, may have sent it.
+   * Closes a connection without a valid envelope, and says why: the close code alone does not. A text that waits for its turn or
+   * its answer may be the register.
    */
   #timeOut(): void {
-    if (this.#inflow.isUndecided) {
+    if (this.#inflow.hasPendingText) {
       this.#registerTimer = setTimeout(() => this.#timeOut(), TURN_RECHECK_MS);
       return;
     }
@@ -309,7 +309,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     this.closeFor("register_within");
   }
 
-  /** @param code none where the client or ws ends it: what waits for such a client need not be read. */
+  /** @param code undefined when the client or ws ends the connection: frames that wait for it may be lost. */
   #end(code?: CloseCode): Closing {
     if (this.#closing !== undefined) return this.#closing;
     this.#closing = new Closing(this.#socket, this.#reading, code);

@@ -13,62 +13,62 @@ export interface InflowContext extends PodRates {
   readonly slowDownNotice: string;
 }
 
-/** Why its inflow keeps a connection from being read: a text waits for its turn, or a rate is used up. */
+/** Why inflow pauses a connection: a text waits for its turn, or a rate is used up. */
 export type InflowPause = "turn" | "rate";
 
-/** The connection, as far as its inflow needs it. */
+/** What inflow needs of its connection. */
 export interface InflowOwner {
   readonly isClosing: boolean;
-  /** Of its client address. */
+  /** The counts of its client address. They identify the address. */
   readonly addressCounts: object;
   takeIn(text: string): void;
   /** No frame comes in from here on until `resume`. */
   pause(reason: InflowPause): void;
   resume(reason: InflowPause): void;
   send(text: string): void;
-  /** @param principal whose limit it is, where it is no limit of the connection. */
+  /** @param principal whose limit it is; undefined for a limit of the connection. */
   limitReached(limit: LimitName, principal?: Principal): void;
   /** Ends the connection because of a limit. */
   closeFor(limit: LimitName): void;
 }
 
-/** What stands between a text that comes in and intake. */
+/** Where the text of an unregistered connection is. Texts of a registered connection wait for nothing but their rate. */
 type InflowState =
-  /** Nothing, or its rate. */
+  /** There is none. */
   | "flowing"
-  /** The text of the unregistered connection has its turn when other unregistered connections have had theirs. */
+  /** Behind texts of other unregistered connections. */
   | "awaiting_turn"
-  /** The text of the unregistered connection is in intake. */
+  /** In intake. */
   | "awaiting_answer";
 
 /**
- * The largest control frame: head, mask and payload. No more than that is looked at before it is paid for: whoever waits because of
- * others of its key still gets its ping, and its close, answered. Source: RFC 6455, sections 5.2 and 5.5.
+ * The largest control frame: header, mask and payload. A chunk of at most this size is read before its bytes are there, so that a
+ * client gets its ping or close answered although others used up the bytes of its key. Source: RFC 6455, sections 5.2 and 5.5.
  */
 const CONTROL_FRAME_BYTES = 2 + 4 + 125;
 
 /**
- * What one connection sends, on its way from the socket to intake. Over a rate the connection is not read until its next
- * token: nothing is dropped or refused for it. Before the first valid envelope one text is taken in at a time, in turn with
+ * Rate limits of what one connection sends, between socket and intake. Above a rate the connection is paused until its next
+ * token. Nothing is dropped or refused. Before the first valid envelope the pod takes in one text at a time, in turn with
  * other unregistered connections. Source: docs/protocol.md#limits.
  */
 export class Inflow implements TurnTaker, PausesOwner {
   readonly #owner: InflowOwner;
   readonly #context: InflowContext;
   #state: InflowState = "flowing";
-  /** Waits for its turn, or for the token that was taken for it. */
+  /** The text that waits for its turn, or for its token. */
   #waiting: string | undefined;
-  /** True when the chunk that comes next has waited for its bytes. */
+  /** True when the next chunk was put back before, and its bytes were taken then. */
   #isPaid = false;
-  /** True when a pause was counted since a chunk came. */
-  #isCounted = false;
-  /** Bytes since a text was whole, but for the rest of the chunk that it came in. */
+  /** True when a pause was counted since the last chunk came. */
+  #isPauseCounted = false;
+  /** Bytes since the last text was whole, without the rest of its chunk. */
   #unfinishedBytes = 0;
   /** Undefined from the first valid envelope on. */
   #allowance: Allowance | undefined = new Allowance();
-  /** Undefined until then. */
+  /** Undefined until the first valid envelope. */
   #rates: ConnectionRates | undefined;
-  /** Undefined until the first. */
+  /** Undefined until the first pause. */
   #pauses: Pauses | undefined;
 
   constructor(owner: InflowOwner, context: InflowContext) {
@@ -80,22 +80,22 @@ export class Inflow implements TurnTaker, PausesOwner {
     return this.#owner.addressCounts;
   }
 
-  /** True while it is not known whether a text of the unregistered connection is valid. */
-  get isUndecided(): boolean {
+  /** True while a text of the unregistered connection, which may be a register, waits for its turn or its answer. */
+  get hasPendingText(): boolean {
     return this.#state !== "flowing";
   }
 
   /**
-   * A chunk came from the socket. False where it is not to be looked at yet: what is in it costs the pod as soon as it is, and of
-   * every connection that is readable one comes before anything else is done. It is to come again when the pause is over.
+   * A chunk came from the socket. False when it must not be read before the pause is over, and is to come again then. Frames cost the
+   * pod as soon as they are read, and Node reads a chunk of each readable connection before it does anything else.
    */
   admits(count: number): boolean {
     if (this.#rates === undefined || this.#isPaid) {
       this.#isPaid = false;
       return true;
     }
-    this.#isCounted = false;
-    this.#isPaid = this.#mustWait(this.#rates.takeBytes(count)) && count > CONTROL_FRAME_BYTES;
+    this.#isPauseCounted = false;
+    this.#isPaid = this.#throttle(this.#rates.takeBytes(count)) && count > CONTROL_FRAME_BYTES;
     return !this.#isPaid;
   }
 
@@ -106,7 +106,7 @@ export class Inflow implements TurnTaker, PausesOwner {
       this.#state = "awaiting_turn";
       this.#owner.pause("turn");
       this.#context.turns.join(this);
-    } else if (this.#mustWait(this.#rates.takeEnvelope())) {
+    } else if (this.#throttle(this.#rates.takeEnvelope())) {
       this.#waiting = text;
     } else {
       this.#owner.takeIn(text);
@@ -114,8 +114,8 @@ export class Inflow implements TurnTaker, PausesOwner {
   }
 
   /**
-   * A chunk was handed over, or its rest waits. ws keeps the whole chunk for as long as it needs a part of it: a text that never
-   * ends, with pongs between its fragments, would hold all that its client ever sent.
+   * A chunk was handed over, or its rest waits. ws keeps a whole chunk while it needs a part of it: a text that never ends, with
+   * pongs between its fragments, would keep all that its client ever sent in memory.
    */
   bytes(count: number): void {
     this.#unfinishedBytes += count;
@@ -124,30 +124,30 @@ export class Inflow implements TurnTaker, PausesOwner {
       return;
     }
     this.#allowance?.takeBytes(count);
-    // What came with, or behind, a text that may be a register is judged when that is answered: it counts for nothing then.
-    if (!this.isUndecided) this.#judgeBytes();
+    // A text that is pending may be a register, after which the allowance no longer holds.
+    if (!this.hasPendingText) this.#enforceAllowance();
   }
 
   /**
-   * A ping or pong came: it costs its sender what an envelope costs. A client does not know when it is not read, so that of the
-   * connection they have tokens of their own.
+   * A ping or pong came. It costs its sender what an envelope costs. The connection has separate tokens for them, since a client
+   * does not know when it is paused.
    */
   control(): void {
     if (this.#rates === undefined) this.#takeFrame();
-    else if (this.#rates.takePing()) this.#mustWait(this.#rates.shareFrame());
+    else if (this.#rates.takePing()) this.#throttle(this.#rates.shareFrame());
     else this.#owner.closeFor("pings");
   }
 
-  /** The first valid envelope came in. @param holders whose rates it counts for. */
+  /** The first valid envelope came in. @param holders those whose rates it counts for. */
   registered(holders: readonly RateHolder[]): void {
     this.#allowance = undefined;
     this.#rates = new ConnectionRates(this.#context, holders);
   }
 
-  /** An envelope that was taken in is this principal's, by this agent of the connection. */
+  /** This principal signed an envelope of this agent of the connection. It pays for the envelope. */
   sentBy(principal: Principal, agent: string, text: string): void {
     if (this.#rates !== undefined && !this.#rates.isOf(principal, agent)) {
-      this.#mustWait(this.#rates.countFor(principal, agent, Buffer.byteLength(text)));
+      this.#throttle(this.#rates.countFor(principal, agent, Buffer.byteLength(text)));
     }
   }
 
@@ -157,7 +157,7 @@ export class Inflow implements TurnTaker, PausesOwner {
     this.#takeInWaiting();
   }
 
-  /** Nothing of the connection is in flight. What waits goes on when the caller, which is still at the last text, has ended. */
+  /** Nothing of the connection is in flight. The connection is read again in a later tick: the caller is still at the last text. */
   answered(): void {
     if (this.#state !== "awaiting_answer") return;
     this.#state = "flowing";
@@ -180,11 +180,11 @@ export class Inflow implements TurnTaker, PausesOwner {
   }
 
   #endTurn(): void {
-    this.#judgeBytes();
+    this.#enforceAllowance();
     this.#owner.resume("turn");
   }
 
-  #judgeBytes(): void {
+  #enforceAllowance(): void {
     if (this.#allowance?.hasBytes === false) this.#owner.closeFor("unregistered_intake");
   }
 
@@ -194,18 +194,18 @@ export class Inflow implements TurnTaker, PausesOwner {
     if (text !== undefined) this.#owner.takeIn(text);
   }
 
-  /** Begins a pause, or prolongs it, when there is something to wait for. */
-  #mustWait(wait: RateWait | null): boolean {
+  /** Begins or prolongs a pause. False when there is nothing to wait for. */
+  #throttle(wait: RateWait | null): boolean {
     if (wait === null || this.#owner.isClosing) return false;
     this.#owner.pause("rate");
-    if (!this.#isCounted) this.#owner.limitReached(wait.limit, wait.principal);
-    this.#isCounted = true;
+    if (!this.#isPauseCounted) this.#owner.limitReached(wait.limit, wait.principal);
+    this.#isPauseCounted = true;
     this.#pauses ??= new Pauses(this);
     this.#pauses.begin(wait.ms);
     return true;
   }
 
-  /** False when the frame is one too many before the first valid envelope; the connection is closed then. */
+  /** False when there were too many frames before the first valid envelope. The connection is closed then. */
   #takeFrame(): boolean {
     if (this.#allowance === undefined || this.#allowance.takeFrame()) return true;
     this.#owner.closeFor("unregistered_intake");

@@ -31,7 +31,7 @@ import {
 /** Envelopes of one connection in flight at once; beyond that its socket is not read. */
 const MAX_IN_FLIGHT = 256;
 
-/** What intake works with, the same for all connections of the pod. */
+/** What all intakes of a pod share. */
 export interface IntakeDependencies {
   readonly verifier: EnvelopeVerifier;
   readonly authority: Authority;
@@ -45,9 +45,9 @@ export interface IntakeDependencies {
 }
 
 /**
- * Intake of one connection: decode … authority (the steps shared with the self-test) → ownership → acceptance →
- * ack. What is still in flight when its connection closes is discarded, except for a session decision that may be in
- * effect. Source: docs/protocol.md#frames.
+ * Intake of one connection: decode … authority (the steps shared with the self-test) → ownership → acceptance → ack. When the
+ * connection closes, envelopes in flight are discarded, except for a session decision that may be in effect.
+ * Source: docs/protocol.md#frames.
  */
 export class Intake {
   readonly #connection: Connection;
@@ -79,12 +79,12 @@ export class Intake {
       verifier,
       handle: (result, arrival) => this.#handle(result, arrival),
       recheck: (waiting) => this.#recheck(waiting),
-      failed: (about, err) => this.#headFailed(about, err),
+      failed: (about, err) => this.#failed(about, err),
       advanced: () => this.#adjustReading(),
     });
   }
 
-  /** Never throws: what fails costs its envelope an answer, and no other connection anything. @param cameAt monotonic ms. */
+  /** Never throws: a fault is answered with `internal_error`, and no other connection notices it. @param cameAt monotonic ms. */
   receive(text: string, cameAt: number): void {
     this.#guard(text, () => this.#receive(text, cameAt));
     this.#adjustReading();
@@ -105,17 +105,12 @@ export class Intake {
   }
 
   /**
-   * An envelope whose key the registers before it may bring: it is the head, so only their answers may be outstanding. Its text
-   * is not looked at before: whatever comes in meanwhile asks again.
+   * Checks an envelope whose key an earlier register may bring. It is the head of the queue, so only answers to registers can be
+   * outstanding. Its text is not checked before they came, since this is called again for each text that comes in until then.
    */
   #recheck({ text, keyId, agent }: WaitingEnvelope): Refusal | Candidate | undefined {
     const isDecided = !this.#connection.agents.hasPending || this.#authority.knows(this.#connection, keyId, agent);
     return isDecided ? this.#check(text) : undefined;
-  }
-
-  #headFailed(about: About, err: unknown): void {
-    this.#preparation = IDLE;
-    this.#failed(about, err);
   }
 
   /** Handles the head of the queue; false while it must wait there. */
@@ -135,7 +130,7 @@ export class Intake {
     const { envelope } = verified;
     const { agents } = this.#connection;
     const isHeartbeat = verified.kind === "heartbeat";
-    // Its client was told first that it lost the agent, and has not registered it again since.
+    // The client lost the agent after it sent this, and has not registered it again since.
     if (isHeartbeat && wasOwned && !agents.owns(envelope.from) && !agents.isPending(envelope.from)) {
       this.#answers.lostSince(this.#connection, verified);
       return true;
@@ -163,7 +158,7 @@ export class Intake {
 
   /** A heartbeat that changes nothing but when its agent was last heard needs no answer at once. */
   #gather(verified: VerifiedEnvelope, { epoch }: Hold, heardAt: number): void {
-    // It ends a row of refusals where it stands, not when it is written.
+    // It ends a row of refusals in the order of arrival, not when it is written.
     this.#connection.noteValid(principalOf(verified), verified.envelope.from);
     this.#noteSigner(verified);
     const mark = new CarriedMark(this.#connection);
@@ -193,7 +188,7 @@ export class Intake {
     else this.#registrar.touched(this.#connection, verified, answer, (refused) => this.#answerOwned(verified, refused));
   }
 
-  /** A connection that has lost the agent since the heartbeat came in does not take it back by it. */
+  /** A heartbeat takes no agent back that its connection has lost since the heartbeat came in. */
   #acceptAfterAll(verified: VerifiedEnvelope): void {
     const { from } = verified.envelope;
     if (this.#connection.isClosing) return;
@@ -202,7 +197,7 @@ export class Intake {
     else this.#acceptPresence(verified, { wasOwned: true, isPaid: true });
   }
 
-  /** @param isPaid when its signer has paid for it. */
+  /** @param options.isPaid true if the signer has paid for the envelope. */
   #acceptPresence(verified: VerifiedEnvelope, { wasOwned, isPaid }: { wasOwned: boolean; isPaid: boolean }): void {
     const { key, envelope } = verified;
     const { agents } = this.#connection;
@@ -210,7 +205,7 @@ export class Intake {
       wasOwned ? this.#answerOwned(verified, refused) : this.#answer(verified, refused);
     const answer = (acceptance: Acceptance) => {
       const isApplied = this.#guard(verified, () => {
-        // Whoever repeats a register of another's does not have it pay.
+        // The signer does not pay if another client repeats its register.
         if (!isPaid && "epoch" in acceptance && acceptance.epoch !== null) this.#noteSigner(verified);
         this.#registrar.answered(this.#connection, verified, acceptance, refuse);
       });
@@ -247,7 +242,7 @@ export class Intake {
     return true;
   }
 
-  /** In a span, where its trace is sampled, from when it came in until it is answered. */
+  /** If its trace is sampled, a span covers the time from arrival to answer. */
   #publish(verified: VerifiedEnvelope, prepared?: Prepared): void {
     const span = this.#tracing.isOn ? this.#beginSend(verified) : undefined;
     const answer = (acceptance: Acceptance) => {
@@ -266,7 +261,7 @@ export class Intake {
     return this.#applyPreparation(verified, { kind: "handed_over" });
   }
 
-  /** True when the envelope at the head of the queue is done with. */
+  /** True when the head of the queue is done. */
   #applyPreparation(verified: VerifiedEnvelope, event: PreparationEvent): boolean {
     const { state, effect } = preparationStep(this.#preparation, event);
     this.#preparation = state;
@@ -290,10 +285,10 @@ export class Intake {
   ): void {
     const mark = isPresence(verified) ? new CarriedMark(this.#connection) : undefined;
     const item = { ...this.#itemOf(verified, mark), prepared, span };
-    // It is answered in a later turn of the event loop, or fails now.
+    // Either `done` is called in a later turn of the event loop, or this throws.
     this.#acceptor.accept({
       ...item,
-      // A decision that comes this far is in effect: it must reach its requester.
+      // A decision that comes this far is in effect, and must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
         this.#accepting -= 1;
@@ -328,7 +323,7 @@ export class Intake {
     this.#answers.answer(this.#connection, verified, acceptance);
   }
 
-  /** Of an envelope of an agent that the connection has: whoever merely was handed it cannot send it again here. */
+  /** Called only for an agent of this connection: no other recipient of the envelope can make its signer pay again. */
   #noteSigner(verified: VerifiedEnvelope): void {
     this.#connection.noteSigner(principalOf(verified), verified.envelope.from, verified.text);
   }
@@ -360,7 +355,7 @@ function isPresence({ kind }: VerifiedEnvelope): boolean {
   return kind === "register" || kind === "heartbeat";
 }
 
-/** The id of an envelope, where it can be read. */
+/** The id of an envelope, or undefined if it cannot be read. */
 function idOf(about: About): string | undefined {
   if (typeof about !== "string") return isRefusal(about) ? about.envelopeId : about.envelope.id;
   try {

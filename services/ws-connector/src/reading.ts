@@ -5,10 +5,13 @@ import type { InflowPause } from "./inflow.ts";
 /** Why a connection is not read for a while. */
 export type PauseReason = "full_intake" | "draining" | InflowPause;
 
-/** The others: its close waits for what was promised before it, or it has sent enough behind it; other connections have their turn. */
+/**
+ * `closing`: the close frame waits for earlier frames, or the client has sent too much behind it. `others`: other connections
+ * have their turn.
+ */
 type Reason = PauseReason | "closing" | "others";
 
-/** A bit for each reason: nearly every connection is paused once, and a set for each would be many. */
+/** Bits, since nearly every connection is paused once: a set for each would take too much memory. */
 const PAUSE_BITS: Readonly<Record<Reason, number>> = {
   full_intake: 1,
   draining: 2,
@@ -18,34 +21,33 @@ const PAUSE_BITS: Readonly<Record<Reason, number>> = {
   others: 32,
 };
 
-/** Frames that are taken in at once: more than a chunk has of envelopes, and few of those that cost their sender six bytes. */
+/** Frames of one connection before others have their turn. A chunk has fewer envelopes, but up to 10,000 empty frames. */
 const FRAMES_AT_ONCE = 256;
 const NOTHING = Buffer.alloc(0);
 
-/** What ws reads frames with. It has no method that ends a chunk: while `_loop` is true it goes on to the next frame. */
+/** The parser of ws. It has no method to leave a chunk: while `_loop` is true it goes on to the next frame. */
 interface Receiver {
   readonly writable: boolean;
   _loop: boolean;
   write(chunk: Buffer): boolean;
 }
 
-/** Who is told what is read. */
 export interface ReadingOwner {
-  /** ws has handed over what there was, or was stopped. */
+  /** ws has left a chunk, at its end or before. */
   handedOver(): void;
 }
 
 /**
- * Whether one socket is read. While it is not, what the client sends waits in the kernel, and then at the client; and what came
- * with the frame that paused it waits here, whatever it is: a chunk of 64 KiB can be 10,000 frames.
+ * Reads one socket, or pauses it. During a pause the rest of the current chunk waits here: 64 KiB can be 10,000 frames.
+ * What the client sends after it waits in the kernel, and then at the client.
  */
 export class Reading {
   readonly #owner: ReadingOwner;
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
-  /** The bits of the reasons for which it is not read. */
+  /** The bits of the reasons for the pause. */
   #pausedFor = 0;
-  /** True while ws is at a chunk. */
+  /** True while ws reads a chunk. */
   #isUnderWay = false;
   /** True when ws has left a chunk before its end. */
   #hasRest = false;
@@ -62,14 +64,14 @@ export class Reading {
     return this.#pausedFor !== 0;
   }
 
-  isPausedFor(reason: PauseReason): boolean {
-    return this.#has(reason);
+  isPausedFor(reason: Reason): boolean {
+    return (this.#pausedFor & PAUSE_BITS[reason]) !== 0;
   }
 
-  /** Has ws hand over the frames of a chunk, as far as nothing pauses it. */
+  /** Has ws hand over the frames of a chunk, up to one that pauses the connection. */
   handOver(chunk: Buffer): void {
     const receiver = this.#receiver;
-    // After a close frame, or one that is invalid, ws takes nothing.
+    // After a close frame or an invalid frame, ws takes nothing.
     if (!receiver.writable) return;
     this.#framesLeft = FRAMES_AT_ONCE;
     this.#hasRest = false;
@@ -81,80 +83,59 @@ export class Reading {
     this.#owner.handedOver();
   }
 
-  /** A chunk is not looked at yet: it comes again when the socket is read. */
+  /** The chunk comes again when the socket is read. */
   putBack(chunk: Buffer): void {
     this.#stream.unshift(chunk);
   }
 
-  /** A frame was handed over: after many of them the next connection has its turn. */
+  /** A frame was handed over. After many frames other connections have their turn. */
   frame(): void {
     this.#framesLeft -= 1;
     if (!this.#isUnderWay) {
-      // What ws finds where it was not read when its socket went: nobody waits for an answer.
+      // The socket is gone, and ws reads what was left in it. No client waits for an answer.
       this.passOver();
     } else if (this.#framesLeft === 0) {
-      this.#pause("others");
+      this.pause("others");
       setImmediate(endTurn, this);
     }
   }
 
-  /** Has ws leave the chunk that it is at. */
+  /** Has ws leave the chunk behind the current frame. */
   passOver(): void {
     this.#receiver._loop = false;
   }
 
-  pause(reason: PauseReason): void {
-    this.#pause(reason);
+  pause(reason: Reason): void {
+    if (this.#isUnderWay) {
+      this.#hasRest = true;
+      this.passOver();
+    }
+    if (this.isPausedFor(reason)) return;
+    this.#pausedFor |= PAUSE_BITS[reason];
+    this.#socket.pause();
   }
 
-  /** Reads again when no other reason against it is left. */
-  resume(reason: PauseReason): void {
-    this.#resume(reason);
+  /** Reads again when no other reason for the pause is left. */
+  resume(reason: Reason): void {
+    if (!this.isPausedFor(reason)) return;
+    this.#pausedFor &= ~PAUSE_BITS[reason];
+    process.nextTick(goOn, this);
   }
 
-  /** Its end is decided: it is not read until `readOn`, and then for its client's answer alone. */
-  pauseToClose(): void {
-    this.#pause("closing");
-  }
-
-  /** Whatever there was against it. */
-  readOn(): void {
+  /** Reads again, whatever paused it. */
+  resumeAll(): void {
     this.#pausedFor = 0;
     process.nextTick(goOn, this);
   }
 
-  /** Called in a tick of its own: who ends a pause may be at a frame. */
+  /** Called in a tick of its own: a pause may end while ws reads a chunk. */
   goOn(): void {
     if (this.#hasRest && !this.isPaused) this.handOver(NOTHING);
     if (!this.isPaused) this.#socket.resume();
   }
 
-  endTurn(): void {
-    this.#resume("others");
-  }
-
   get #receiver(): Receiver {
     return (this.#socket as unknown as { readonly _receiver: Receiver })._receiver;
-  }
-
-  #has(reason: Reason): boolean {
-    return (this.#pausedFor & PAUSE_BITS[reason]) !== 0;
-  }
-
-  #pause(reason: Reason): void {
-    if (this.#isUnderWay) {
-      this.#hasRest = true;
-      this.passOver();
-    }
-    if (this.#has(reason)) return;
-    this.#pausedFor |= PAUSE_BITS[reason];
-    this.#socket.pause();
-  }
-
-  #resume(reason: Reason): void {
-    if (!this.#has(reason)) return;
-    this.#pausedFor &= ~PAUSE_BITS[reason];
-    process.nextTick(goOn, this);
   }
 }
 
@@ -163,5 +144,5 @@ function goOn(reading: Reading): void {
 }
 
 function endTurn(reading: Reading): void {
-  reading.endTurn();
+  reading.resume("others");
 }

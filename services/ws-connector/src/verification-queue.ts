@@ -1,7 +1,7 @@
 import { isCredentialKey } from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import type { Candidate, ShapedEnvelope, VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { EnvelopeVerifier, Judge } from "runtime/verification/envelope-verifier.ts";
+import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 
 /** How an envelope came in. */
 export interface Arrival {
@@ -11,43 +11,41 @@ export interface Arrival {
   readonly wasOwned: boolean;
 }
 
-/** What is known of an envelope that is worked on. */
+/** What is known of an envelope so far: its text, its refusal, or its content. */
 export type About = string | Refusal | ShapedEnvelope;
 
 interface Entry {
   readonly arrival: Arrival;
   about: About;
-  /** Undefined while the signatures are being checked, and of an envelope that waits for its key. */
-  judge: Judge | undefined;
-  /** Undefined until it is judged. */
-  result: Refusal | VerifiedEnvelope | undefined;
-  /** An envelope that waits for its key. */
-  waiting: WaitingEnvelope | undefined;
+  /** Called while the envelope is the head. Undefined while its signatures are being checked, or its key may still come. */
+  judge: () => Refusal | VerifiedEnvelope | undefined;
 }
 
-/** An envelope that was not checked, since the register that brings its key has no answer yet. */
+const notYet = () => undefined;
+
+/** An envelope whose checks wait for the answer to a register, which may bring its key. */
 export interface WaitingEnvelope {
   readonly text: string;
   readonly keyId: string;
-  /** The sender that it names; empty where that is no agent id. */
+  /** The sender that it names; empty if that is not an agent id. */
   readonly agent: string;
 }
 
 export interface VerificationQueueOptions {
   readonly verifier: EnvelopeVerifier;
-  /** Is handed the head of the queue; false keeps it there until the next `advance`. */
+  /** Handles the head of the queue. False keeps it there until the next `advance`. */
   readonly handle: (result: Refusal | VerifiedEnvelope, arrival: Arrival) => boolean;
-  /** Checks an envelope that was pushed to wait, once it is the head; undefined, at no cost, while it is still to wait. */
+  /** Checks the head if it waits for its key. Undefined while it must go on waiting: that answer must be cheap. */
   readonly recheck: (waiting: WaitingEnvelope) => Refusal | Candidate | undefined;
-  /** Is told of an envelope that a fault of the relay has ended. */
+  /** A fault of the relay has ended this envelope. */
   readonly failed: (about: About, err: unknown) => void;
   /** Called after each `advance`. */
   readonly advanced: () => void;
 }
 
 /**
- * The envelopes of one connection between parsing and acceptance, in the order of arrival. Their signatures are checked
- * side by side; what passes, and what is refused, is handed over in order. Source: docs/protocol.md#frames.
+ * The envelopes of one connection between parsing and acceptance. Signatures are checked in parallel. Verified and refused
+ * envelopes are handed over in the order of arrival. Source: docs/protocol.md#frames.
  */
 export class VerificationQueue {
   readonly #entries: Entry[] = [];
@@ -63,18 +61,19 @@ export class VerificationQueue {
   }
 
   push(candidate: Refusal | Candidate, arrival: Arrival): void {
-    const entry = entryOf(arrival, candidate);
+    const entry: Entry = { arrival, about: candidate, judge: notYet };
     this.#entries.push(entry);
     this.#verify(entry, candidate);
   }
 
-  /** Adds an envelope whose key the register before it may bring. */
+  /** Adds an envelope whose key an earlier register may bring. */
   pushWaiting(waiting: WaitingEnvelope, arrival: Arrival): void {
-    this.#entries.push({ ...entryOf(arrival, waiting.text), waiting });
+    const entry: Entry = { arrival, about: waiting.text, judge: () => this.#recheck(entry, waiting) };
+    this.#entries.push(entry);
     this.advance();
   }
 
-  /** Hands over, from the head on, whatever is verified, until `handle` keeps one. */
+  /** Hands over from the head on, until an envelope is not verified yet or `handle` keeps it. */
   advance(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -88,7 +87,7 @@ export class VerificationQueue {
 
   #verify(entry: Entry, candidate: Refusal | Candidate): void {
     entry.about = candidate;
-    const settle = (judge: Judge) => {
+    const settle = (judge: Entry["judge"]) => {
       entry.judge = judge;
       this.advance();
     };
@@ -105,7 +104,7 @@ export class VerificationQueue {
     }
   }
 
-  /** False when the head is not verified yet or is kept. One that fails is dropped: it would fail again. */
+  /** False when the head is not verified yet or is kept. A head that fails is dropped: it would fail again. */
   #handOverHead(): boolean {
     const head = this.#entries[0];
     if (head === undefined) return false;
@@ -121,24 +120,24 @@ export class VerificationQueue {
   }
 
   #handle(head: Entry): boolean {
-    if (head.waiting !== undefined) this.#recheck(head, head.waiting);
-    head.result ??= head.judge?.();
-    return head.result !== undefined && this.#options.handle(head.result, head.arrival);
+    const result = head.judge();
+    if (result === undefined) return false;
+    const isDone = this.#options.handle(result, head.arrival);
+    // An envelope is judged once, however often it is handed over.
+    if (!isDone) head.judge = () => result;
+    return isDone;
   }
 
-  #recheck(entry: Entry, waiting: WaitingEnvelope): void {
+  #recheck(entry: Entry, waiting: WaitingEnvelope): Refusal | VerifiedEnvelope | undefined {
     const candidate = this.#options.recheck(waiting);
-    if (candidate === undefined) return;
-    entry.waiting = undefined;
+    if (candidate === undefined) return undefined;
+    entry.judge = notYet;
     this.#verify(entry, candidate);
+    return entry.judge();
   }
 }
 
-function entryOf(arrival: Arrival, about: About): Entry {
-  return { arrival, about, judge: undefined, result: undefined, waiting: undefined };
-}
-
-/** The key, of which agent, that a register may bring with its credential: the envelope is not to be refused before. */
+/** The key and agent for which an earlier register may bring a credential. Until its answer the envelope must not be refused. */
 export function awaitedKeyOf(checked: Refusal | Candidate): Omit<WaitingEnvelope, "text"> | undefined {
   if (isRefusal(checked)) {
     const { credentialKey: keyId, from: agent = "" } = checked;

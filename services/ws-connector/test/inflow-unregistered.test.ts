@@ -9,13 +9,13 @@ useInflowTime();
 describe("an unregistered connection", () => {
   test("is undecided while a text waits for its turn, and until it is answered", () => {
     const owner = new Owner(contextOf());
-    expect(owner.inflow.isUndecided).toBe(false);
+    expect(owner.inflow.hasPendingText).toBe(false);
     send(owner, ["0"]);
-    expect([owner.taken, owner.inflow.isUndecided]).toEqual([[], true]);
+    expect([owner.taken, owner.inflow.hasPendingText]).toEqual([[], true]);
     jest.advanceTimersByTime(100);
-    expect([owner.taken, owner.inflow.isUndecided]).toEqual([["0"], true]);
+    expect([owner.taken, owner.inflow.hasPendingText]).toEqual([["0"], true]);
     owner.inflow.answered();
-    expect(owner.inflow.isUndecided).toBe(false);
+    expect(owner.inflow.hasPendingText).toBe(false);
   });
 
   test("has one text taken in at a time, and is not read while one waits", () => {

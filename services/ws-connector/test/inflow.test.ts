@@ -50,6 +50,13 @@ describe("a registered connection over its rate of envelopes", () => {
     expect(owner.taken).toEqual(numbers(20));
   });
 
+  test("is not paused, nor counted, for an envelope that is answered once it closes", () => {
+    const owner = new Owner(contextOf(), "key:k");
+    owner.closeFor("pings");
+    for (let n = 0; n < 50; n += 1) owner.inflow.sentBy("key:other", "agent://other", "0");
+    expect([owner.limits, [...owner.pausedFor], jest.getTimerCount()]).toEqual([["pings"], [], 0]);
+  });
+
   test("may ping all the same, at the same rate: a flood of pings or pongs closes it", () => {
     const owner = new Owner(contextOf(), "key:k");
     send(owner, numbers(20));

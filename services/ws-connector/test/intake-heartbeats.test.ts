@@ -88,6 +88,15 @@ describe("a heartbeat", () => {
     expect(harness.gathered[0]).toMatchObject({ item: { envelope: { id: "beat" } } });
   });
 
+  test("ends a row of refusals when it is gathered, before it is answered", () => {
+    const valid: string[] = [];
+    const noteValid = (principal: string, agent: string) => valid.push(`${principal} ${agent}`);
+    Object.assign(harness.connection, { noteValid });
+    own(key);
+    beat();
+    expect([counts(), valid]).toEqual([[1, 0], [`key:alice-hmac ${ALICE}`]]);
+  });
+
   test("keeps the intake of its connection until it is answered", () => {
     own(key);
     beat();

@@ -42,6 +42,33 @@ describe("a connection has no intake", () => {
   });
 });
 
+describe("an envelope under the key that a register on its way to Redis may bring", () => {
+  const KEY_ID = `jkt-${"a".repeat(43)}`;
+
+  beforeEach(() => {
+    const requested: Registrar["requested"] = ({ agents }, { envelope }) =>
+      void agents.apply(envelope.from, { kind: "requested" });
+    const answered: Registrar["answered"] = ({ agents }, { envelope, key }) =>
+      void agents.apply(envelope.from, { kind: "granted", epoch: 1, key, heardAt: 0 });
+    Object.assign(harness.dependencies.registrar, { requested, answered });
+    harness.receive(register("first"));
+    harness.receive(signed({ id: "behind", key_id: KEY_ID, ts: Date.now() }));
+    expect([harness.errors, harness.accepting.length]).toEqual([[], 1]);
+  });
+
+  test("is taken in when the register is answered and has brought the key", () => {
+    const brought = { ...KEYS.ring.signingKey("alice-hmac", Date.now()), keyId: KEY_ID };
+    Object.assign(harness.connection, { credentials: { keyOf: () => brought } });
+    harness.accepting.pop()?.done(online(1));
+    expect([harness.errors, harness.accepting.map(({ envelope }) => envelope.id)]).toEqual([[], ["behind"]]);
+  });
+
+  test("is refused when the register is answered and has brought no key", () => {
+    harness.accepting.pop()?.done(online(1));
+    expect([harness.errors, harness.accepting]).toEqual([["unknown_key"], []]);
+  });
+});
+
 describe("what a call says of the congestion of its connection is said again once it is over", () => {
   let isCongested: boolean;
   let said: boolean[];

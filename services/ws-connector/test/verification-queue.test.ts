@@ -94,7 +94,43 @@ describe("a verification queue", () => {
     expect(queue.length).toBe(0);
   });
 
+  test("judges an envelope once, however often it hands it over", () => {
+    let judged = 0;
+    const counting = {
+      verify: (candidate: Candidate, done: Parameters<EnvelopeVerifier["verify"]>[1]) =>
+        verifier.verify(candidate, (judge) => {
+          done(() => {
+            judged += 1;
+            return judge();
+          });
+        }),
+    } as EnvelopeVerifier;
+    const queue = new VerificationQueue({ ...others, verifier: counting, handle: () => false });
+    queue.push(hmac("kept"), at(0));
+    for (let n = 0; n < 3; n += 1) queue.advance();
+    expect([judged, queue.length]).toEqual([1, 1]);
+  });
+
   const waiting = { text: "waiting", keyId: "jkt-1", agent: "agent://alice" };
+
+  test.each([
+    ["at once", hmac],
+    ["on another thread", ed25519],
+  ])("checks an envelope once when its key has come, and hands it over in its turn: %s", async (_, make) => {
+    const handled: string[] = [];
+    const candidates: (Refusal | Candidate)[] = [];
+    const recheck = () => candidates.pop();
+    const handle = (result: Result) => handled.push(idOf(result)) > 0;
+    const queue = new VerificationQueue({ ...others, handle, recheck });
+    queue.pushWaiting(waiting, at(0));
+    queue.push(hmac("behind"), at(0));
+    expect([handled, queue.length]).toEqual([[], 2]);
+    candidates.push(make("checked again"), make("waited"));
+    queue.advance();
+    queue.advance();
+    await until("both are handled", () => queue.length === 0);
+    expect([handled, candidates.length]).toEqual([["waited", "behind"], 1]);
+  });
 
   test.each<[string, (queue: VerificationQueue) => void]>([
     ["cannot be handled", (queue) => queue.push(hmac("broken"), at(0))],

@@ -89,7 +89,7 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/intake.ts",
     find: "    this.#connection.noteValid(principalOf(verified), verified.envelope.from);\n    this.#noteSigner(verified);",
     replace: "    this.#noteSigner(verified);",
-    tests: ["test/integration/session-decisions.test.ts"],
+    tests: TAKEN_IN,
   },
   {
     name: "an agent that lost its connection is not acknowledged there",

@@ -71,7 +71,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "a ping or pong costs its key what an envelope costs",
     file: "services/ws-connector/src/inflow.ts",
-    find: "else if (this.#rates.takePing()) this.#mustWait(this.#rates.shareFrame());",
+    find: "else if (this.#rates.takePing()) this.#throttle(this.#rates.shareFrame());",
     replace: "else if (this.#rates.takePing()) return;",
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
@@ -232,14 +232,14 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "what comes with a register does not count against it",
     file: "services/ws-connector/src/inflow.ts",
-    find: "if (!this.isUndecided) this.#judgeBytes();",
-    replace: "this.#judgeBytes();",
+    find: "if (!this.hasPendingText) this.#enforceAllowance();",
+    replace: "this.#enforceAllowance();",
     tests: ["services/ws-connector/test/inflow-unregistered.test.ts"],
   },
   {
     name: "what came with a text that was no register is judged",
     file: "services/ws-connector/src/inflow.ts",
-    find: "  #endTurn(): void {\n    this.#judgeBytes();",
+    find: "  #endTurn(): void {\n    this.#enforceAllowance();",
     replace: "  #endTurn(): void {",
     tests: ["services/ws-connector/test/inflow-unregistered.test.ts"],
   },
@@ -309,7 +309,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "a connection whose register is under way is not closed for being late",
     file: "services/ws-connector/src/connection.ts",
-    find: "if (this.#inflow.isUndecided) {",
+    find: "if (this.#inflow.hasPendingText) {",
     replace: "if (false) {",
     tests: ["services/ws-connector/test/connection.test.ts"],
   },

@@ -92,7 +92,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   {
     name: "nothing is read of a client that cannot know of its end yet",
     file: CONNECTION,
-    find: "if (this.#closing === undefined) this.#reading.pauseToClose();",
+    find: 'if (this.#closing === undefined) this.#reading.pause("closing");',
     replace: "",
     tests: [ENDS],
   },
