@@ -5,18 +5,20 @@ import json
 import unittest
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import websockets
 
 from agent_relay_connector import Connector, Delivery, RelayError
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.clock import machine_ms
+from agent_relay_connector.connection import Connection
 from agent_relay_connector.credentials import sender_credentials
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import Answer, HttpClient
+from agent_relay_connector.limits import DRAINING_CAP_S
 
-from .times import GENEROUS_S
+from .times import GENEROUS_S, later
 
 # Exported in a way that type checkers do not see.
 serve: Any = getattr(websockets, "serve")
@@ -40,7 +42,6 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
         # What the relay says at once when it is told to end the connection, and the code of its close.
         self.last: asyncio.Future[tuple[list[dict[str, Any]], int]] = asyncio.get_running_loop().create_future()
         self.question: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self.connections = 0
         self.is_gone, self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event(), asyncio.Event()
         server = await serve(self.relay, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
@@ -64,7 +65,6 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
         self.told.clear()
 
     async def relay(self, socket: Any, *_: str) -> None:
-        self.connections += 1
         await socket.send('{"frame":"hello"}')
         register = json.loads(await socket.recv())
         await socket.send(json.dumps({"frame": "ack", "envelope_id": register["id"], **ACCEPTED}))
@@ -135,11 +135,20 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
 
     async def test_for_good_has_no_connection_follow_while_look_ups_have_no_answer(self) -> None:
         reading = asyncio.create_task(self.read())
-        draining = {"frame": "notice", "notice": "draining", "reconnect_after_ms": 1000}
-        with patch.object(sender_credentials, "LOOK_UP_WAIT_S", 3.0):
+        draining = {"frame": "notice", "notice": "draining", "reconnect_after_ms": DRAINING_CAP_S * 1000}
+        life = self.connector._life
+        with patch.object(life, "ended", Mock(wraps=life.ended)) as ended, patch.object(Connection, "open") as opened:
             await self.ends([draining, *FRAMES], 4403)
-            given, code = await asyncio.wait_for(reading, GENEROUS_S)
-        self.assertEqual((len(given), code, self.connections), (3, "key_revoked", 1))
+            while not ended.called:
+                await asyncio.sleep(0.01)
+            # The wait that the relay asked for is over.
+            with later(DRAINING_CAP_S * 1.5):
+                for _ in range(3):
+                    await asyncio.sleep(0)
+            opened.assert_not_called()
+        self.may_answer.set()
+        given, code = await asyncio.wait_for(reading, GENEROUS_S)
+        self.assertEqual((len(given), code), (3, "key_revoked"))
 
     async def test_for_good_lets_nothing_go_out_that_is_sent_while_it_is_not_told_yet(self) -> None:
         await self.ends([*FRAMES, SUPERSEDED], 4409)

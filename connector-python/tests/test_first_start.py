@@ -13,7 +13,7 @@ from unittest.mock import Mock, patch
 import websockets
 from websockets.exceptions import InvalidMessage
 
-from agent_relay_connector import Connector, Presence, RelayError, first_start
+from agent_relay_connector import Connector, Presence, RelayError, backoff, first_start
 from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.check_online import CheckOnline
@@ -77,9 +77,10 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         self.waits: list[float] = []
         self.background = Background()
         self.addAsyncCleanup(self.background.stop)
-        waits = patch.object(first_start, "jittered_s", self.waited)
-        waits.start()
-        self.addCleanup(waits.stop)
+        for module in (first_start, backoff):
+            waits = patch.object(module, "jittered_s", self.waited)
+            waits.start()
+            self.addCleanup(waits.stop)
         looks_again = patch.object(first_start, "OWN_LOOK_AGAIN_S", 0.01)
         looks_again.start()
         self.addCleanup(looks_again.stop)
@@ -148,11 +149,16 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         first, looks = self.first(*away, "offline")
         await first.before_register(lambda: "")
         self.assertEqual((looks.asked, self.told), (8, away))
-        self.assertEqual(self.waits, [0.001, 60, 0.001, 60, 0.001, 60, 1])
+        self.assertEqual(self.waits, [0.001, 60, 0.001, 60, 0.001, 60, 2])
         first, looks = self.first("online", *away, "online")
         with self.assertRaises(RelayError) as raised:
             await first.before_register(lambda: "")
         self.assertEqual((raised.exception.code, looks.asked), ("superseded_elsewhere", 12))
+
+    async def test_asks_a_relay_that_does_not_answer_again_after_a_wait_that_doubles_from_250_ms_to_2_s(self) -> None:
+        first, _ = self.first(*[RelayError("unreachable"), RelayError("not_a_relay")] * 3, "offline")
+        await first.before_register(lambda: "")
+        self.assertEqual(self.waits, [0.25, 0.5, 1, 2, 2, 2])
 
     async def test_waits_on_whatever_becomes_of_the_connection_that_waits_for_it(self) -> None:
         first, looks = self.first("offline")
@@ -319,7 +325,7 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         connector.on("error", lambda _: None)
         try:
             with self.assertRaises(RelayError) as raised:
-                await connector.start(timeout=5)
+                await connector.start(timeout=GENEROUS_S)
             self.assertEqual(connector.state.status, "closed")
             return raised.exception
         finally:

@@ -91,7 +91,7 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
 
     async def test_that_speaks_no_http_is_told_in_texts_that_act_on_nothing(self) -> None:
         with self.assertRaises(OSError) as caught:
-            await self.http.get(f"{self.base}/noise", 5)
+            await self.http.get(f"{self.base}/noise", GENEROUS_S)
         for error in (caught.exception, caught.exception.__cause__, caught.exception.__context__):
             self.assertNotIn("\x1b", str(error))
 

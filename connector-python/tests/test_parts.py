@@ -6,7 +6,6 @@ import unittest
 from typing import Any
 
 from agent_relay_connector import RelayError
-from agent_relay_connector.address import relay_address
 from agent_relay_connector.backoff import backoff_s, jittered_s
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.bounded_queue import BoundedQueue
@@ -23,25 +22,6 @@ ENVELOPE: dict[str, Any] = {
     **{"id": "e-1", "type": "message.send", "from": "agent://a", "to": "agent://b"},
     **{"payload": {}, "ts": 1_790_000_000_000, "key_id": "a-1", "sig": "s"},
 }
-
-
-class Addresses(unittest.TestCase):
-    def test_of_a_relay_and_of_its_websocket(self) -> None:
-        for url, websocket, base, host in (
-            ("http://127.0.0.1:8080", "ws://127.0.0.1:8080/ws", "http://127.0.0.1:8080", "127.0.0.1:8080"),
-            ("https://Relay.example:443/x/", "wss://relay.example/x/ws", "https://relay.example/x", "relay.example"),
-            ("wss://relay.example", "wss://relay.example/ws", "https://relay.example", "relay.example"),
-            ("ws://[::1]:81/relay", "ws://[::1]:81/relay", "http://[::1]:81", "[::1]:81"),
-            ("ws://relay/agents/live", "ws://relay/agents/live", "http://relay", "relay"),
-            ("ws://relay/prefix/ws", "ws://relay/prefix/ws", "http://relay/prefix", "relay"),
-        ):
-            address = relay_address(url)
-            self.assertEqual((address.websocket, address.base, address.host), (websocket, base, host))
-        elsewhere = relay_address("ws://relay:8082/ws", "https://relay/x/")
-        self.assertEqual((elsewhere.websocket, elsewhere.base), ("ws://relay:8082/ws", "https://relay/x"))
-        for url in ("relay.example", "ftp://relay.example", "http://", ""):
-            with self.assertRaises(ValueError):
-                relay_address(url)
 
 
 class Waits(unittest.TestCase):

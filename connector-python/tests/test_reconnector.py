@@ -15,8 +15,13 @@ from agent_relay_connector.types import Notice
 
 class ADrainingRelay(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
+        self.now_s = 1000.0
+        clock = patch.object(reconnector, "time", Mock(monotonic=lambda: self.now_s))
+        clock.start()
+        self.addCleanup(clock.stop)
         self.connections: list[Any] = []
-        self.reconnector = Reconnector(self.connect, Mock(), Background())
+        self.events = Mock()
+        self.reconnector = Reconnector(self.connect, self.events, Background())
         self.addAsyncCleanup(self.reconnector.stop)
         self.reconnector.start()
 
@@ -28,10 +33,11 @@ class ADrainingRelay(unittest.IsolatedAsyncioTestCase):
         self.connections.append(Mock(is_open=True, close=close))
         return self.connections[-1]  # type: ignore[no-any-return]
 
-    def drains(self, after_ms: float) -> float:
-        """The newest connection registers, and drains. Returns the seconds until the next attempt, which is now."""
+    def drains(self, after_ms: float, lasted_s: float = 0) -> float:
+        """The newest connection registers, lasts, and drains. Returns the seconds until the next attempt, which is now."""
         newest = self.connections[-1]
         self.reconnector.registered(newest)
+        self.now_s += lasted_s
         loop = asyncio.get_running_loop()
         with patch.object(loop, "call_later", Mock(wraps=loop.call_later)) as later:
             self.reconnector.frame(newest, Notice("draining", {"reconnect_after_ms": after_ms}))
@@ -52,9 +58,29 @@ class ADrainingRelay(unittest.IsolatedAsyncioTestCase):
             self.assertEqual([self.drains(0) for _ in range(7)], [0, 1, 2, 3, 4, 5, 5])
             self.assertGreaterEqual(self.drains(10_000), 10)
             self.assertLessEqual(self.drains(1e12), DRAINING_CAP_S * 1.5)
-            # The newest has lasted.
-            self.reconnector._online_at = float("-inf")
-            self.assertEqual(self.drains(0), 0)
+
+    async def test_is_left_at_once_however_many_attempts_came_before_a_connection_that_lasted(self) -> None:
+        with patch.object(reconnector, "backoff_s", float):
+            for _ in range(3):
+                self.drains(0)
+            turns = [(4.9, 3), (BACKOFF_CAP_S, 0), (0, 1), (0, 2)]
+            self.assertEqual([self.drains(0, lasted_s) for lasted_s, _ in turns], [wait_s for _, wait_s in turns])
+
+    async def test_that_closes_a_connection_as_that_is_given_up_leaves_the_newest_in_force(self) -> None:
+        first = self.connections[0]
+        for _ in range(MAX_RETIRED + 1):
+            self.drains(0)
+        self.reconnector.registered(self.connections[-1])
+        self.reconnector.connection_ended(first, ConnectionEnd("lost", 1001, None, None))
+        self.reconnector.check_registration()
+        self.connections[-1].check_registration.assert_called_once()
+        self.events.offline.assert_not_called()
+
+    async def test_that_closes_a_connection_after_a_stop_is_told_to_nobody(self) -> None:
+        self.reconnector.registered(self.connections[0])
+        await self.reconnector.stop()
+        self.reconnector.connection_ended(self.connections[0], ConnectionEnd("lost", 1001, None, None))
+        self.events.offline.assert_not_called()
 
     async def test_holds_nobody_to_its_wait_who_has_lost_the_connection(self) -> None:
         first = self.connections[0]

@@ -134,6 +134,8 @@ export class Reconnector {
         this.#events.ended(end.error);
         return;
       }
+      // A listener of the error may have closed the connector.
+      if (this.#hasStopped) return;
       this.#barredBy = end.error;
     }
     if (connection === this.#next) this.#next = undefined;

@@ -96,6 +96,15 @@ describe("The address", () => {
     expect(relayAddress(new URL(given))).toEqual(address);
   });
 
+  test("has the host of the URL standard, to which the connector for Python is held too", async () => {
+    const path = new URL("../../connector-python/tests/hosts.json", import.meta.url);
+    const { same, refusedByPython, refusedByBoth } = JSON.parse(await readFile(path, "utf8"));
+    for (const [url, host] of Object.entries({ ...same, ...refusedByPython })) {
+      expect([url, relayAddress(url).host]).toEqual([url, host]);
+    }
+    for (const url of refusedByBoth) expect(() => relayAddress(url)).toThrow(TypeError);
+  });
+
   test("over HTTP is another one where that is told", () => {
     expect(relayAddress("ws://127.0.0.1:8082/ws", "https://relay.example/base/")).toEqual({
       websocket: "ws://127.0.0.1:8082/ws",

@@ -43,10 +43,12 @@ class TestConnection {
 }
 
 const DRAINING = { frame: "notice", notice: { kind: "draining", reconnectAfterMs: 300 } };
+const draining = (reconnectAfterMs: number) => ({ frame: "notice", notice: { kind: "draining", reconnectAfterMs } });
 const SUPERSEDED = { frame: "notice", notice: { kind: "superseded" } };
 let connections: TestConnection[];
 let said: string[];
 let reconnector: Reconnector;
+const mayReturn = jest.fn(({ code }: RelayError) => code === "invalid_credential");
 let changed: PromiseWithResolvers<boolean>;
 
 beforeEach(() => {
@@ -65,7 +67,7 @@ beforeEach(() => {
     offline: () => said.push("offline"),
     frame: (frame) => said.push(frame.frame === "notice" ? frame.notice.kind : frame.frame),
     presenceRefused: ({ code }) => said.push(`presenceRefused ${code}`),
-    mayReturn: ({ code }) => code === "invalid_credential",
+    mayReturn,
     hasChanged: () => changed.promise,
     ended: ({ code }) => said.push(`ended ${code}`),
   });
@@ -171,7 +173,20 @@ test("a relay that drains every connection at once is asked ever less often, and
   jest.restoreAllMocks();
 });
 
-const draining = (reconnectAfterMs: number) => ({ frame: "notice", notice: { kind: "draining", reconnectAfterMs } });
+test("a relay that drains a connection that lasted is left at once, however many attempts came before", () => {
+  jest.spyOn(Math, "random").mockReturnValue(1);
+  const waits: number[] = [];
+  for (const lastedMs of [0, 0, 4999, 5000, 0]) {
+    connections.at(-1)?.registers();
+    jest.advanceTimersByTime(lastedMs);
+    connections.at(-1)?.says(draining(0));
+    const at = performance.now();
+    jest.advanceTimersToNextTimer();
+    waits.push(performance.now() - at);
+  }
+  expect(waits).toEqual([250, 500, 1000, 250, 500]);
+  jest.restoreAllMocks();
+});
 
 test("a relay that drains is left for another within half a minute and its jitter, whatever it asks for", () => {
   connections[0]?.registers();
@@ -210,6 +225,17 @@ test.each([
   await jest.advanceTimersByTimeAsync(0);
   expect(said).toEqual(told);
   expect(connections).toHaveLength(attempts);
+});
+
+test("Nothing is told or attempted after a stop by who hears of the end", async () => {
+  const stopped = Promise.withResolvers<void>();
+  mayReturn.mockImplementationOnce(() => {
+    stopped.resolve(reconnector.stop());
+    return true;
+  });
+  connections[0]?.ends(new RelayError("unknown_key"));
+  await stopped.promise;
+  expect([said, jest.getTimerCount()]).toEqual([[], 0]);
 });
 
 test("Nothing is attempted after a stop, whatever has changed", async () => {

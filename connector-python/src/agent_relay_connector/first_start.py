@@ -4,12 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from .backoff import jittered_s
+from .backoff import growing_s, jittered_s
 from .background import Background
 from .check_online import CheckOnline
 from .errors import RelayError
 from .iso_time import epoch_ms_of
-from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, RETRY_AFTER_S, UNKNOWN_KEY_PRESENTED_S
+from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, PRESENCE_CAP_S, UNKNOWN_KEY_PRESENTED_S
 from .network_errors import unreachable
 from .self_test import SelfTest
 from .types import Presence
@@ -131,7 +131,7 @@ class FirstStart:
         nobody tells for a while is a bar, as at an address that has the websocket alone. An edge that is being changed may
         answer for its relay for a moment.
         """
-        times_online = 0
+        times_online = times_untold = 0
         while True:
             try:
                 presence = await self._check_online.presence_of(self._agent)
@@ -139,7 +139,8 @@ class FirstStart:
                 if not self._may_yet_tell(error):
                     return error
                 self._tell(error)
-                await asyncio.sleep(jittered_s(error.retry_after or RETRY_AFTER_S))
+                await asyncio.sleep(_until_next_look_s(error, times_untold))
+                times_untold += 1
                 continue
             self._strange_since = None
             if presence.status != "online":
@@ -158,6 +159,11 @@ class FirstStart:
         if error.code != "unreachable":
             self._strange_since = None
         return error.retry == "later"
+
+
+def _until_next_look_s(error: RelayError, times_untold: int) -> float:
+    """As long as a relay asked for; without an answer a wait that grows."""
+    return growing_s(times_untold, PRESENCE_CAP_S) if error.retry_after is None else jittered_s(error.retry_after)
 
 
 def _is_of_what_is_not_known(refusal: RelayError) -> bool:

@@ -177,5 +177,8 @@ class Lifecycle:
         self._background.spawn(self._after_what_came_in(lambda: self._stop(error)))
 
     def _set_state(self, state: ConnectorState) -> None:
+        """`closed` is the last: the reconnector stops a step of the loop after it, and may tell of an end meanwhile."""
+        if self.state.status == "closed":
+            return
         self.state = state
         self.parts.emitter.emit("state", state)

@@ -97,7 +97,6 @@ class Reconnector:
     def registered(self, connection: Connection) -> None:
         if self._current is not None:
             self._retire(self._current)
-            self._lost_current()
         self._current = connection
         self._next = None
         self._online_at = time.monotonic()
@@ -106,8 +105,8 @@ class Reconnector:
     def frame(self, connection: Connection, frame: Frame) -> None:
         is_current = connection is self._current
         if isinstance(frame, Notice) and frame.kind == "draining" and is_current:
+            self._forget_attempts()
             asked_s = asked_wait_s(frame.members.get("reconnect_after_ms")) or 0
-            # A relay of which each pod drains at once is asked no more often than one that is away.
             self._reconnect_in(max(jittered_s(min(asked_s, DRAINING_CAP_S)), backoff_s(self._attempt)))
         # Of a retired connection only acks and deliveries count: its errors and notices are out of date.
         is_relevant = is_current or isinstance(frame, (AckFrame, DeliverFrame))
@@ -118,6 +117,9 @@ class Reconnector:
         self._events.presence_refused(error)
 
     def connection_ended(self, connection: Connection, end: ConnectionEnd) -> None:
+        if self._has_stopped or connection not in (self._current, self._next, *self._retired):
+            # It may end before the task that closes it has begun.
+            return
         self._closings.spawn(connection.close())
         timer = self._retired.pop(connection, None)
         if timer is not None:
@@ -170,8 +172,14 @@ class Reconnector:
         self._next.open()
 
     def _lost_current(self) -> None:
-        """The back-off starts again only after a connection that lasted: who loses them at once is asked less often."""
         self._current = None
+        self._forget_attempts()
+
+    def _forget_attempts(self) -> None:
+        """The backoff starts again only after a connection that lasted.
+
+        A relay that loses or drains connections at once is asked less often.
+        """
         if time.monotonic() - self._online_at >= BACKOFF_CAP_S:
             self._attempt = 0
 

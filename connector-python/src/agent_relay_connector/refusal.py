@@ -6,7 +6,6 @@ from typing import Any
 from .error_catalogue import Retry, known_code, known_retry
 from .errors import FieldError, RelayError, with_fields
 from .frames import ErrorFrame, asked_wait_s, field_errors_in
-from .limits import RETRY_AFTER_S
 from .said_text import said_text
 from .strict_json import text_of
 
@@ -54,5 +53,5 @@ def problem_in(members: Mapping[str, Any]) -> RelayError:
         retry=known_retry(members.get("retry")),
         errors=field_errors_in(members.get("errors")),
     )
-    error.retry_after = asked_wait_s(members.get("retry_after_ms")) or RETRY_AFTER_S
+    error.retry_after = asked_wait_s(members.get("retry_after_ms"))
     return error
