@@ -83,6 +83,14 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
             await asyncio.wait_for(self.registered.wait(), GENEROUS_S)
         self.assertEqual((self.ended.done(), self.received), (False, ["agent.register"]))
 
+    async def test_that_cannot_be_signed_ends_the_connection_for_good_and_says_why(self) -> None:
+        fault = LookupError("a fault")
+        with patch.object(Presence, "sign", side_effect=fault):
+            self.connection.open()
+            end = await asyncio.wait_for(self.ended, GENEROUS_S)
+        assert end.error is not None
+        self.assertEqual((end.error.code, end.error.__cause__), ("invalid_key", fault))
+
     async def test_and_an_envelope_that_were_answered_are_told_from_other_frames_that_come_in(self) -> None:
         self.may_register.set()
         self.may_answer.set()

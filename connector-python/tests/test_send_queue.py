@@ -4,26 +4,41 @@ import asyncio
 import random
 import unittest
 from collections.abc import Callable, Sequence
+from typing import Any
 from unittest.mock import patch
 
-from agent_relay_connector import RelayError
+from agent_relay_connector import RelayError, holds, pending_sends, send_queue, sorted_list
 from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.clock import Clock, machine_ms
 from agent_relay_connector.frames import AckFrame, ErrorFrame
-from agent_relay_connector.holds import Holds
 from agent_relay_connector.send_queue import SendQueue
 from agent_relay_connector.signer import Signer
 from agent_relay_connector.strict_json import parse_json
 from agent_relay_connector.types import TargetDelivery
 
+from .counted_lines import counted_lines
 from .times import GENEROUS_S, later
-
 
 
 HOLD_S = 10.0
 # The longest that a hold of it lasts.
 HELD_S = HOLD_S * 1.5
+
+
+# No error of this package.
+FAULT = LookupError("a fault")
+
+
+def failing_once(method: Callable[..., Any]) -> Callable[..., Any]:
+    faults = [FAULT]
+
+    def call(*given: object) -> Any:
+        if faults:
+            raise faults.pop()
+        return method(*given)
+
+    return call
 
 
 class Writer:
@@ -190,6 +205,27 @@ class ASend(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(await self.out(writer, 2), ["b", "d"])
         await self.outcomes(sending)
 
+    async def test_goes_out_on_the_next_connection_whatever_held_its_target_on_the_last_one(self) -> None:
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        sending = [self.add("a", timeout_s=100)]
+        await self.out(writer, 1)
+        self.refuse("a", "unavailable", HOLD_S)
+        following = Writer(self.old)
+        self.queue.resume(following)
+        self.assertEqual(await self.out(following, 1), ["a"])
+        await self.outcomes(sending)
+
+    async def test_goes_out_past_one_to_another_target_that_is_out_of_reach(self) -> None:
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        sending = [self.add("refused", timeout_s=100)]
+        await self.out(writer, 1)
+        self.refuse("refused", "unavailable", HOLD_S)
+        sending.append(self.add("to c", "agent://c"))
+        self.assertEqual(await self.out(writer, 1), ["to c"])
+        await self.outcomes(sending)
+
     async def test_to_targets_out_of_reach_leaves_half_of_the_places_to_the_rest_however_many_they_are(self) -> None:
         writer = Writer(self.old)
         self.queue.resume(writer)
@@ -233,6 +269,9 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         lost = self.add("lost")
         self.assertEqual(await self.out(writer, 1), ["lost"])
         self.refuse("lost", "unavailable", 60)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.assertTrue(all(sending.done() for sending in (refused, after, behind, lost)))
         errors = await asyncio.gather(refused, after, behind, lost, return_exceptions=True)
         self.assertEqual(
             [(error.code, error.outcome) for error in errors if isinstance(error, RelayError)],
@@ -281,21 +320,61 @@ class ASend(unittest.IsolatedAsyncioTestCase):
             if ends_by_time:
                 self.assertIsInstance(tried.exception(), RelayError)
 
-    async def test_that_a_hold_keeps_back_has_no_other_looked_at_nor_when_it_ends(self) -> None:
+    async def test_to_each_of_800_targets_in_an_outage_costs_as_much_as_to_each_of_100(self) -> None:
+        for code in ("unavailable", "rate_limited"):
+            with self.subTest(code):
+                few = await self.cost_of_outage(100, code)
+                self.assertGreater(few, 100)
+                self.assertLess(await self.cost_of_outage(800, code), 10 * few)
+
+    async def cost_of_outage(self, targets: int, code: str) -> int:
+        """Of envelopes that are refused and go out again, until half of them have an ack and the others are cancelled."""
+        self.queue = SendQueue(self.clock, targets, lambda: None, self.background, lambda: None)
         writer = Writer(self.old)
         self.queue.resume(writer)
-        refused = self.add("refused", timeout_s=100)
-        await self.out(writer, 1)
-        self.refuse("refused", "rate_limited", HOLD_S)
-        count = 90
-        with patch.object(Holds, "of", autospec=True, side_effect=Holds.of) as looks:
-            held = [self.add(f"{n}", f"agent://x{n % 45}", timeout_s=100) for n in range(count)]
-            await asyncio.sleep(0)
-            for sending in held:
-                sending.cancel()
-            await asyncio.wait(held)
-        self.assertLess(looks.call_count, 6 * count)
-        await self.outcomes([refused])
+        sending = [self.add(f"{n}", f"agent://x{n}", timeout_s=1e6) for n in range(targets)]
+        refused: set[str] = set()
+        answers = rounds = 0
+        with counted_lines(send_queue, holds, pending_sends, sorted_list) as cost:
+            while answers - len(refused) < targets / 2:
+                rounds += writer.sent.empty()
+                self.assertLess(rounds, targets)
+                with later(HELD_S * rounds):
+                    name, _ = await asyncio.wait_for(writer.sent.get(), GENEROUS_S)
+                if name in refused:
+                    self.ack(name)
+                else:
+                    self.refuse(name, code, HOLD_S)
+                refused.add(name)
+                answers += 1
+            for each in sending:
+                each.cancel()
+            await asyncio.wait(sending)
+        return cost[0]
+
+    async def test_that_cannot_be_drafted_tells_its_caller_why_and_holds_up_nothing(self) -> None:
+        key: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
+        key.set_exception(FAULT)
+        await self.fails_alone(self.add("a", drafted=key), Writer(self.old))
+
+    async def test_that_cannot_be_signed_tells_its_caller_why_and_holds_up_nothing(self) -> None:
+        with patch.object(self.old, "sign", failing_once(self.old.sign)):
+            await self.fails_alone(self.add("a"), Writer(self.old))
+
+    async def test_that_cannot_be_written_tells_its_caller_why_and_holds_up_nothing(self) -> None:
+        writer = Writer(self.old)
+        with patch.object(writer, "send", failing_once(writer.send)):
+            await self.fails_alone(self.add("a"), writer)
+
+    async def fails_alone(self, sending: "asyncio.Task[object]", writer: Writer) -> None:
+        following = self.add("following")
+        await asyncio.sleep(0)
+        self.queue.resume(writer)
+        with self.assertRaises(LookupError) as raised:
+            await asyncio.wait_for(sending, GENEROUS_S)
+        self.assertIs(raised.exception, FAULT)
+        self.assertEqual(await self.out(writer, 1), ["following"])
+        await self.outcomes([following])
 
     async def test_of_which_the_relay_cannot_say_whether_it_took_it_has_an_unknown_outcome(self) -> None:
         outcome = await self.refused("internal_error", lambda: None)

@@ -1,6 +1,6 @@
 import { jitteredMs } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
-import { type ErrorCode, finalClose, type RelayError } from "./errors.ts";
+import { type ErrorCode, finalClose, RelayError } from "./errors.ts";
 import type { ErrorFrame, Frame, HelloFrame } from "./frames.ts";
 import { Keepalive } from "./keepalive.ts";
 import { ANSWER_WITHIN_MS, HELLO_WITHIN_MS, REGISTER_WITHIN_MS } from "./limits.ts";
@@ -44,6 +44,8 @@ interface Asked {
 
 /** A register comes again after them. */
 const MOMENTARY: ReadonlySet<ErrorCode> = new Set(["unavailable", "rate_limited", "over_capacity", "internal_error"]);
+/** Of a fault that is no RelayError, in making a register or heartbeat. */
+const UNSIGNED = { message: "A register or heartbeat could not be signed.", hint: "The cause says why." };
 const KEY_REFUSALS: ReadonlySet<ErrorCode> = new Set(["unknown_key", "bad_signature", "key_not_allowed"]);
 
 /** One connection of the agent: hello, register, then heartbeats until its end. */
@@ -170,7 +172,9 @@ export class Connection {
       this.#keepalive?.heartbeatSent();
       this.send(text);
     } catch (error) {
-      this.#end({ error: error as RelayError });
+      this.#end({
+        error: error instanceof RelayError ? error : new RelayError("invalid_key", { ...UNSIGNED, cause: error }),
+      });
     }
   }
 

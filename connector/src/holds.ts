@@ -1,107 +1,70 @@
 import { jitteredMs } from "./backoff.ts";
 import type { ErrorDetails } from "./errors.ts";
-
-/** Why sends go out again later. */
-export type HoldCode = "unavailable" | "rate_limited" | "not_registered";
-
-/** While its time runs, nothing goes out under it; then one envelope at a time, until one is answered otherwise. */
-export interface Hold {
-  readonly code: HoldCode;
-  /** What the relay said. */
-  readonly details: ErrorDetails;
-  /** By performance.now(). */
-  readonly endsAt: number;
-  /** Undefined once its time is over. */
-  timer: ReturnType<typeof setTimeout> | undefined;
-}
-
-/** Of a send: what a refusal may hold. */
-interface Held {
-  readonly type: string;
-  readonly to: string;
-}
+import { type HoldCode, type PendingSend, Scope, type Scopes } from "./pending-sends.ts";
 
 /** No target, and no kind. */
 const ALL = "";
 
 /** What the relay refused for the moment: each refusal holds what it is about, and nothing else. Source: docs/protocol.md#sends. */
 export class Holds {
-  readonly #isNeeded: (hold: Hold) => boolean;
-  readonly #over: () => void;
-  /** By kind, by target, and all of the agent. */
-  readonly #holds = new Map<string, Hold>();
+  readonly #over: (scope: string) => void;
+  /** By kind, by target, and all of the agent. Each has a send, or a hold whose time runs. */
+  readonly #scopes = new Map<string, Scope>();
 
-  /**
-   * @param isNeeded whether something waits under it.
-   * @param over the time of one is over.
-   */
-  constructor(isNeeded: (hold: Hold) => boolean, over: () => void) {
-    this.#isNeeded = isNeeded;
+  /** @param over the time of the hold of this scope is over. */
+  constructor(over: (scope: string) => void) {
     this.#over = over;
   }
 
-  get isEmpty(): boolean {
-    return this.#holds.size === 0;
+  /** For a send that is added next. */
+  scopesOf({ type, to }: { readonly type: string; readonly to: string }): Scopes {
+    return [this.#scope(ALL), this.#scope(kindOf(type)), this.#scope(to)];
   }
 
-  /** Those that a send is under. */
-  of(send: Held): readonly Hold[] {
-    if (this.isEmpty) return [];
-    return scopesOf(send).flatMap((scope) => this.#holds.get(scope) ?? []);
-  }
-
-  begin(send: Held, code: HoldCode, details: ErrorDetails, retryAfterMs: number): void {
-    const scope = { unavailable: send.to, rate_limited: kindOf(send.type), not_registered: ALL }[code];
-    this.#end(scope);
+  /** @returns the sends under it whose calls end before it does. */
+  begin({ scopes }: PendingSend, code: HoldCode, details: ErrorDetails, retryAfterMs: number): PendingSend[] {
+    const [all, kind, target] = scopes;
+    const scope = { unavailable: target, rate_limited: kind, not_registered: all }[code];
+    clearTimeout(scope.hold?.timer);
     const ms = jitteredMs(retryAfterMs);
-    const timer = setTimeout(() => this.#timeIsOver(scope), ms);
-    this.#holds.set(scope, { code, details, endsAt: performance.now() + ms, timer });
+    const endsAt = performance.now() + ms;
+    scope.hold = { code, details, endsAt, timer: setTimeout(() => this.#timeIsOver(scope), ms) };
+    return scope.sends.takeWhile(({ deadline }) => deadline <= endsAt);
   }
 
   /** The send was answered: what held it, and let it out again, is past. */
-  answered(send: Held): void {
-    for (const scope of scopesOf(send)) {
-      if (this.#holds.get(scope)?.timer === undefined) this.#holds.delete(scope);
-    }
+  answered({ scopes }: PendingSend): void {
+    for (const scope of scopes) if (scope.hold?.timer === undefined) scope.hold = undefined;
   }
 
-  /** The send ended without an answer: what nothing else waits under is past with its time. */
-  givenUp(send: Held): void {
-    for (const scope of scopesOf(send)) {
-      const hold = this.#holds.get(scope);
-      if (hold !== undefined && hold.timer === undefined) this.#dropUnneeded(scope, hold);
-    }
-  }
-
-  /** Whether the time of one ends no sooner. @param time by performance.now(). */
-  outlast(time: number): boolean {
-    for (const { timer, endsAt } of this.#holds.values()) if (timer !== undefined && endsAt >= time) return true;
-    return false;
+  /** The send was removed: what nothing else waits under is past with its time. */
+  forgetUnused(scopes: Scopes): void {
+    for (const scope of scopes) this.#forgetIfUnused(scope);
   }
 
   clear(): void {
-    for (const scope of this.#holds.keys()) this.#end(scope);
+    for (const scope of this.#scopes.values()) {
+      clearTimeout(scope.hold?.timer);
+      scope.hold = undefined;
+      this.#forgetIfUnused(scope);
+    }
   }
 
-  #timeIsOver(scope: string): void {
-    const hold = this.#holds.get(scope) as Hold;
-    hold.timer = undefined;
-    this.#dropUnneeded(scope, hold);
-    this.#over();
+  #scope(name: string): Scope {
+    const scope = this.#scopes.get(name) ?? new Scope(name);
+    this.#scopes.set(name, scope);
+    return scope;
   }
 
-  #dropUnneeded(scope: string, hold: Hold): void {
-    if (!this.#isNeeded(hold)) this.#holds.delete(scope);
+  #timeIsOver(scope: Scope): void {
+    if (scope.hold !== undefined) scope.hold.timer = undefined;
+    this.#forgetIfUnused(scope);
+    this.#over(scope.name);
   }
 
-  #end(scope: string): void {
-    clearTimeout(this.#holds.get(scope)?.timer);
-    this.#holds.delete(scope);
+  #forgetIfUnused({ name, sends, hold }: Scope): void {
+    if (sends.items.length === 0 && hold?.timer === undefined) this.#scopes.delete(name);
   }
-}
-
-function scopesOf({ type, to }: Held): readonly string[] {
-  return [ALL, kindOf(type), to];
 }
 
 /** The relay may limit each type of a session's envelopes by itself; messages are of one kind, whatever they are called. */

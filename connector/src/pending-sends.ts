@@ -1,7 +1,7 @@
-import type { ErrorCode, RelayError } from "./errors.ts";
+import type { ErrorCode, ErrorDetails } from "./errors.ts";
 import type { AckFrame } from "./frames.ts";
-import type { Hold, Holds } from "./holds.ts";
 import type { SignedEnvelope } from "./signer.ts";
+import { SortedList } from "./sorted-list.ts";
 import type { CallOptions } from "./types.ts";
 
 /** Canonical text up to the payload; or what makes it once there is a connection, and may have to wait for a key. */
@@ -27,10 +27,39 @@ export interface NewSend {
   /** By performance.now(): the end of the time that the call has. */
   readonly deadline: number;
   readonly resolve: (ack: Acknowledged) => void;
-  readonly reject: (error: RelayError) => void;
+  readonly reject: (error: unknown) => void;
   /** Frees its timer and its listener. */
   readonly release: () => void;
 }
+
+/** Why sends go out again later. */
+export type HoldCode = "unavailable" | "rate_limited" | "not_registered";
+
+/** While its time runs, nothing goes out under it; then one envelope at a time, until one is answered otherwise. */
+export interface Hold {
+  readonly code: HoldCode;
+  /** What the relay said. */
+  readonly details: ErrorDetails;
+  /** By performance.now(). */
+  readonly endsAt: number;
+  /** Undefined once its time is over. */
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** The sends that one refusal may hold: all of the agent, those of a kind, or those to a target. */
+export class Scope {
+  readonly name: string;
+  hold: Hold | undefined;
+  /** How many of its sends are trials. */
+  trials = 0;
+  readonly sends = new SortedList<PendingSend>((a, b) => a.deadline - b.deadline || a.order - b.order);
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+export type Scopes = readonly [all: Scope, kind: Scope, target: Scope];
 
 /** A send without an answer. */
 export class PendingSend {
@@ -41,8 +70,11 @@ export class PendingSend {
   readonly notBefore: number | undefined;
   readonly deadline: number;
   readonly resolve: (ack: Acknowledged) => void;
-  readonly reject: (error: RelayError) => void;
+  readonly reject: (error: unknown) => void;
   readonly release: () => void;
+  readonly scopes: Scopes;
+  /** Of the calls. */
+  readonly order: number;
   /**
    * As it went out, and as it goes out again: an id is signed once. Whatever a relay answers, it may keep what it got, and of
    * two signatures with different times a recipient may have forgotten the one when the other comes.
@@ -52,12 +84,15 @@ export class PendingSend {
   isBeingDrafted = false;
   /** Sent on the current connection, and not answered yet. */
   isInFlight = false;
+  /** In flight, and it went out under a hold. */
+  isTrial = false;
   /** It went out before, and whether it was accepted then is not known. */
   isOutcomeUnknown = false;
   /** Why it waits to go out again, where the relay said so. */
   refusal: ErrorCode | undefined;
 
-  constructor({ id, type, to, draft, notBefore, deadline, resolve, reject, release }: NewSend) {
+  constructor(fields: NewSend, scopes: Scopes, order: number) {
+    const { id, type, to, draft, notBefore, deadline, resolve, reject, release } = fields;
     this.id = id;
     this.type = type;
     this.to = to;
@@ -67,6 +102,12 @@ export class PendingSend {
     this.resolve = resolve;
     this.reject = reject;
     this.release = release;
+    this.scopes = scopes;
+    this.order = order;
+  }
+
+  get holds(): Hold[] {
+    return this.scopes.flatMap(({ hold }) => hold ?? []);
   }
 
   /** It was signed with this key: if it goes out again, then as it is. */
@@ -84,11 +125,25 @@ export class PendingSend {
   }
 }
 
+/** What goes to one target. */
+interface Lane {
+  /** What is not in flight. */
+  readonly waiting: SortedList<PendingSend>;
+  /** The first of that, unless its draft or something to its target keeps it back. */
+  head: PendingSend | undefined;
+  /** The heads that it is among. */
+  heads: SortedList<PendingSend> | undefined;
+}
+
 /** The sends without an answer, in the order of their calls. */
 export class PendingSends {
   readonly #sends = new Map<string, PendingSend>();
-  readonly #byTarget = new Map<string, Set<PendingSend>>();
+  readonly #lanes = new Map<string, Lane>();
+  /** Those under the same holds together: by kind, and whether there is a hold of their target. */
+  readonly #heads = new Map<string, SortedList<PendingSend>>();
   readonly #inFlight = new Set<PendingSend>();
+  #trials = 0;
+  #added = 0;
 
   get size(): number {
     return this.#sends.size;
@@ -102,20 +157,21 @@ export class PendingSends {
     return this.#sends.get(id);
   }
 
-  add(fields: NewSend): PendingSend {
-    const send = new PendingSend(fields);
+  add(fields: NewSend, scopes: Scopes): PendingSend {
+    this.#added += 1;
+    const send = new PendingSend(fields, scopes, this.#added);
     this.#sends.set(send.id, send);
-    const lane = this.#byTarget.get(send.to) ?? new Set();
-    this.#byTarget.set(send.to, lane.add(send));
+    for (const { sends } of scopes) sends.add(send);
+    this.#wait(send);
     return send;
   }
 
   remove(send: PendingSend): void {
     this.requeue(send);
     this.#sends.delete(send.id);
-    const lane = this.#byTarget.get(send.to);
-    lane?.delete(send);
-    if (lane?.size === 0) this.#byTarget.delete(send.to);
+    for (const { sends } of send.scopes) sends.delete(send);
+    this.#waitNoMore(send);
+    if (send.scopes[2].sends.items.length === 0) this.#lanes.delete(send.to);
     send.release();
   }
 
@@ -125,73 +181,96 @@ export class PendingSends {
    * and again leaves places for the rest.
    * @param most how many may be in flight.
    */
-  firstWaiting(holds: Holds, most: number): PendingSend | undefined {
-    return this.#firstOf(this.#sends.values(), holds, most);
+  firstWaiting(most: number): PendingSend | undefined {
+    if (this.#inFlight.size >= most) return undefined;
+    const mayTry = this.#trials < Math.max(1, Math.floor(most / 2));
+    const isOpen = ({ hold, trials }: Scope) =>
+      hold === undefined || (mayTry && hold.timer === undefined && trials === 0);
+    let first: PendingSend | undefined;
+    for (const { items } of this.#heads.values()) {
+      const [head] = items;
+      if (head === undefined || (first !== undefined && first.order < head.order)) continue;
+      if (head.scopes.every(isOpen)) first = head;
+    }
+    return first;
   }
 
-  /** Whether the first that waits for this target may go out. */
-  mayGoTo(target: string, holds: Holds, most: number): boolean {
-    for (const send of this.#byTarget.get(target) ?? []) {
-      if (!send.isInFlight) return this.#firstOf([send], holds, most) !== undefined;
-    }
-    return false;
-  }
-
-  /**
-   * What waits behind a hold for longer than its call has time, and that hold.
-   * @param target of those to it alone.
-   */
-  *tooLate(holds: Holds, target?: string): Generator<[PendingSend, Hold]> {
-    if (holds.isEmpty) return;
-    const heldUp = new Map<string, Hold>();
-    const sends = target === undefined ? this.#sends.values() : (this.#byTarget.get(target) ?? []);
-    for (const send of sends) {
-      if (send.isInFlight) continue;
-      const last = lastOf([...holds.of(send), heldUp.get(send.to)]);
-      if (last === undefined) continue;
-      if (last.endsAt >= send.deadline) yield [send, last];
-      else heldUp.set(send.to, last);
-    }
+  /** What keeps a send back, or what goes to its target before it. */
+  holdsOf(send: PendingSend): Hold[] {
+    const first = this.#lanes.get(send.to)?.waiting.items[0];
+    return first === undefined || first.order >= send.order ? send.holds : [...send.holds, ...first.holds];
   }
 
   markInFlight(send: PendingSend, signed: SignedEnvelope): void {
     send.signed = signed;
     send.isInFlight = true;
     this.#inFlight.add(send);
+    if (send.holds.length > 0) this.#countTrial(send, 1);
+    this.#waitNoMore(send);
   }
 
   /** It is not in flight any more; it keeps its place in the order. */
   requeue(send: PendingSend): void {
+    if (!send.isInFlight) return;
     send.isInFlight = false;
     this.#inFlight.delete(send);
+    if (send.isTrial) this.#countTrial(send, -1);
+    this.#wait(send);
   }
 
-  /** The connection on which they went out is gone, or was replaced: whether they were accepted is not known. */
+  /** The connection on which they went out is gone, or was replaced: whether they were accepted is not known. All holds have ended. */
   requeueAll(): void {
     for (const send of this.#inFlight) {
       send.isOutcomeUnknown = true;
       this.requeue(send);
     }
+    for (const target of this.#lanes.keys()) this.look(target);
   }
 
-  #firstOf(sends: Iterable<PendingSend>, holds: Holds, most: number): PendingSend | undefined {
-    if (this.#inFlight.size >= most) return undefined;
-    const trials = holds.isEmpty ? [] : [...this.#inFlight].filter((send) => holds.of(send).length > 0);
-    const tried = new Set(trials.flatMap((send) => holds.of(send)));
-    const mayTry = trials.length < Math.max(1, Math.floor(most / 2));
-    const heldUp = new Set(trials.map(({ to }) => to));
-    for (const send of sends) {
-      if (send.isInFlight || heldUp.has(send.to)) continue;
-      const isFree = holds.of(send).every((hold) => mayTry && hold.timer === undefined && !tried.has(hold));
-      if (isFree && !send.isBeingDrafted) return send;
-      heldUp.add(send.to);
-    }
-    return undefined;
+  /** To be called after every change of a hold of this target, and of a draft to it. */
+  look(target: string): void {
+    const lane = this.#lanes.get(target);
+    if (lane === undefined) return;
+    if (lane.head !== undefined) lane.heads?.delete(lane.head);
+    const [first] = lane.waiting.items;
+    lane.head = first !== undefined && mayLeadIn(first) ? first : undefined;
+    if (lane.head === undefined) return;
+    lane.heads = this.#headsLike(lane.head);
+    lane.heads.add(lane.head);
+  }
+
+  #wait(send: PendingSend): void {
+    const lane = this.#lanes.get(send.to) ?? { waiting: new SortedList(byOrder), head: undefined, heads: undefined };
+    this.#lanes.set(send.to, lane);
+    lane.waiting.add(send);
+    this.look(send.to);
+  }
+
+  #waitNoMore(send: PendingSend): void {
+    this.#lanes.get(send.to)?.waiting.delete(send);
+    this.look(send.to);
+  }
+
+  #countTrial(send: PendingSend, change: 1 | -1): void {
+    send.isTrial = change > 0;
+    this.#trials += change;
+    for (const scope of send.scopes) scope.trials += change;
+  }
+
+  #headsLike({ scopes }: PendingSend): SortedList<PendingSend> {
+    const [, kind, target] = scopes;
+    const name = `${kind.name} ${target.hold !== undefined}`;
+    const heads = this.#heads.get(name) ?? new SortedList(byOrder);
+    this.#heads.set(name, heads);
+    return heads;
   }
 }
 
-/** The one that ends last of those whose time runs. */
-function lastOf(holds: readonly (Hold | undefined)[]): Hold | undefined {
-  const running = holds.filter((hold): hold is Hold => hold?.timer !== undefined);
-  return running.sort((a, b) => a.endsAt - b.endsAt).at(-1);
+/** Nothing overtakes what a hold let out again. */
+function mayLeadIn({ isBeingDrafted, scopes: [, , { hold, trials }] }: PendingSend): boolean {
+  return !isBeingDrafted && trials === 0 && hold?.timer === undefined;
+}
+
+function byOrder(a: PendingSend, b: PendingSend): number {
+  return a.order - b.order;
 }

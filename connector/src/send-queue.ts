@@ -1,9 +1,16 @@
 import type { Clock } from "./clock.ts";
 import { type ErrorCode, type ErrorDetails, RelayError, retryOf } from "./errors.ts";
 import type { AckFrame, ErrorFrame } from "./frames.ts";
-import { type Hold, Holds } from "./holds.ts";
+import { Holds } from "./holds.ts";
 import { MAX_IN_FLIGHT, RESEND_MARGIN_MS, RETRY_AFTER_MS, SEND_TIMEOUT_MS } from "./limits.ts";
-import { type Acknowledged, type NewSend, type PendingSend, PendingSends, type SendTerms } from "./pending-sends.ts";
+import {
+  type Acknowledged,
+  type Hold,
+  type NewSend,
+  type PendingSend,
+  PendingSends,
+  type SendTerms,
+} from "./pending-sends.ts";
 import { refusalDetails } from "./refusal.ts";
 import type { SignedEnvelope, Signer } from "./signer.ts";
 
@@ -40,10 +47,10 @@ export class SendQueue {
   readonly #options: SendQueueOptions;
   readonly #pending = new PendingSends();
   #writer: EnvelopeWriter | undefined;
-  readonly #holds: Holds = new Holds(
-    (hold) => this.#pending.all().some((send) => this.#holds.of(send).includes(hold)),
-    () => void this.#flush(),
-  );
+  readonly #holds = new Holds((scope) => {
+    this.#pending.look(scope);
+    void this.#flush();
+  });
   #flushing = false;
   #end: RelayError | undefined;
 
@@ -56,7 +63,7 @@ export class SendQueue {
     return this.#pending.all().some((send) => send.needs(keyId));
   }
 
-  /** Resolves with the ack of the envelope; rejects with a RelayError. */
+  /** Resolves with the ack of the envelope; rejects with a RelayError, or with what drafting, signing or writing failed with. */
   add(envelope: Pick<NewSend, "id" | "type" | "to" | "draft">, terms: SendTerms): Promise<Acknowledged> {
     const { timeoutMs = SEND_TIMEOUT_MS, signal, notBefore } = terms;
     const { promise, resolve, reject } = Promise.withResolvers<Acknowledged>();
@@ -72,18 +79,19 @@ export class SendQueue {
       signal?.removeEventListener("abort", abort);
     };
     const deadline = performance.now() + timeoutMs;
-    const send = this.#pending.add({ ...envelope, notBefore, deadline, resolve, reject, release });
+    const fields = { ...envelope, notBefore, deadline, resolve, reject, release };
+    const send = this.#pending.add(fields, this.#holds.scopesOf(envelope));
     signal?.addEventListener("abort", abort);
-    if (this.#holds.outlast(deadline)) this.#rejectLate(send.to);
-    this.#flushTo(send.to);
+    this.#rejectLate([send]);
+    void this.#flush();
     return promise;
   }
 
   /** There is a connection: all that has no answer goes out on it, in order. */
   resume(writer: EnvelopeWriter): void {
+    this.#holds.clear();
     this.#pending.requeueAll();
     this.#writer = writer;
-    this.#holds.clear();
     void this.#flush();
   }
 
@@ -96,7 +104,7 @@ export class SendQueue {
     const send = this.#pending.get(ack.envelopeId);
     if (send === undefined) return;
     this.#holds.answered(send);
-    this.#pending.remove(send);
+    this.#remove(send);
     send.resolve({ ...ack, text: send.signed?.text });
     void this.#flush();
   }
@@ -112,8 +120,9 @@ export class SendQueue {
     if (code === "unavailable" || code === "rate_limited" || code === "not_registered") {
       send.refusal = code;
       if (code === "not_registered") this.#options.notRegistered();
-      this.#holds.begin(send, code, details, retryAfterMs);
-      this.#rejectLate();
+      const late = this.#holds.begin(send, code, details, retryAfterMs);
+      this.#pending.look(send.to);
+      this.#rejectLate([send, ...late]);
     } else {
       this.#holds.answered(send);
       if (code === "clock_skew" && send.isOutcomeUnknown) this.#fail(send, "outcome_unknown");
@@ -138,17 +147,17 @@ export class SendQueue {
     return signal?.aborted ? new RelayError("aborted", { cause: signal.reason }) : undefined;
   }
 
-  /**
-   * What a hold outlasts is rejected at once, as the relay refused what it holds. Without a connection the next one may end it.
-   * @param target of what goes to it alone.
-   */
-  #rejectLate(target?: string): void {
+  /** What a hold outlasts is rejected at once, as the relay refused what it holds. Without a connection the next one may end it. */
+  #rejectLate(sends: readonly PendingSend[]): void {
     if (this.#writer === undefined) return;
-    for (const [send, hold] of this.#pending.tooLate(this.#holds, target)) this.#failHeld(send, hold);
+    for (const send of sends) {
+      const hold = send.isInFlight ? undefined : lastOf(this.#pending.holdsOf(send));
+      if (hold !== undefined && hold.endsAt >= send.deadline) this.#failHeld(send, hold);
+    }
   }
 
   #timedOut(send: PendingSend): void {
-    const [hold] = this.#writer === undefined ? [] : this.#holds.of(send);
+    const [hold] = this.#writer === undefined ? [] : this.#pending.holdsOf(send);
     if (hold === undefined) this.#fail(send, "timeout", this.#absence(send));
     else this.#failHeld(send, hold);
   }
@@ -168,31 +177,48 @@ export class SendQueue {
   }
 
   #fail(send: PendingSend, code: ErrorCode, details: ErrorDetails = {}): void {
-    if (this.#pending.get(send.id) !== send) return;
     const outcome = send.mayBeAccepted ? "unknown" : "refused";
-    const { isInFlight } = send;
-    this.#pending.remove(send);
-    this.#holds.givenUp(send);
-    send.reject(new RelayError(code, { ...details, outcome, envelopeId: send.id }));
-    if (isInFlight) void this.#flush();
-    else this.#flushTo(send.to);
+    this.#reject(send, new RelayError(code, { ...details, outcome, envelopeId: send.id }));
   }
 
-  /** Where nothing changed for others: each of them would be looked at for each call. */
-  #flushTo(target: string): void {
-    if (this.#pending.mayGoTo(target, this.#holds, this.#most)) void this.#flush();
+  /** A fault that is no refusal reaches the caller as it is. */
+  #failWith(send: PendingSend, error: unknown): void {
+    if (error instanceof RelayError) {
+      const { code, message, hint, errors } = error;
+      this.#fail(send, code, { message, hint, errors, cause: error });
+    } else {
+      this.#reject(send, error);
+    }
+  }
+
+  #reject(send: PendingSend, error: unknown): void {
+    if (this.#pending.get(send.id) !== send) return;
+    this.#remove(send);
+    send.reject(error);
+    void this.#flush();
+  }
+
+  #remove(send: PendingSend): void {
+    this.#pending.remove(send);
+    this.#holds.forgetUnused(send.scopes);
   }
 
   /** Sends what may go out, one after the other, but for what is being drafted: signing is asynchronous, and the order must hold. */
   async #flush(): Promise<void> {
     if (this.#flushing) return;
     this.#flushing = true;
-    for (let send = this.#next(); send !== undefined; send = this.#next()) await this.#transmit(send);
+    for (let send = this.#next(); send !== undefined; send = this.#next()) {
+      try {
+        await this.#transmit(send);
+      } catch (error) {
+        this.#failWith(send, error);
+      }
+    }
     this.#flushing = false;
   }
 
   #next(): PendingSend | undefined {
-    return this.#pending.firstWaiting(this.#holds, this.#most);
+    return this.#pending.firstWaiting(this.#most);
   }
 
   /** How many may be in flight. */
@@ -206,11 +232,7 @@ export class SendQueue {
     const writer = this.#writer as EnvelopeWriter;
     let { signed } = send;
     if (signed !== undefined && !this.#canResend(signed, writer)) return this.#fail(send, send.lapse);
-    try {
-      signed ??= await writer.signer.sign(draft, send.notBefore);
-    } catch (error) {
-      return this.#failToMake(send, error);
-    }
+    signed ??= await writer.signer.sign(draft, send.notBefore);
     if (this.#writer !== writer || this.#pending.get(send.id) !== send) return;
     this.#pending.markInFlight(send, signed);
     writer.send(signed.text);
@@ -219,18 +241,15 @@ export class SendQueue {
   /** It goes out when it is there, unless another connection or a hold has come: then when it may. */
   async #makeDraft(send: PendingSend, make: () => Promise<string>): Promise<void> {
     send.isBeingDrafted = true;
+    this.#pending.look(send.to);
     try {
       send.draft = await make();
     } catch (error) {
-      this.#failToMake(send, error);
+      this.#failWith(send, error);
     }
     send.isBeingDrafted = false;
+    this.#pending.look(send.to);
     void this.#flush();
-  }
-
-  #failToMake(send: PendingSend, error: unknown): void {
-    const { code, message, hint, errors } = error instanceof RelayError ? error : new RelayError("invalid_key");
-    this.#fail(send, code, { message, hint, errors, cause: error });
   }
 
   /** As it was signed: the relay takes it neither late nor under a key that has ended. */
@@ -238,6 +257,12 @@ export class SendQueue {
     const maxAgeMs = writer.maxClockSkewMs - RESEND_MARGIN_MS;
     return this.#options.clock.now() - ts <= maxAgeMs && writer.accepts(keyId);
   }
+}
+
+/** The one that ends last of those whose time runs. */
+function lastOf(holds: readonly Hold[]): Hold | undefined {
+  const running = holds.filter(({ timer }) => timer !== undefined);
+  return running.sort((a, b) => a.endsAt - b.endsAt).at(-1);
 }
 
 /** Whether the same may succeed later. */

@@ -37,6 +37,12 @@ export class TestWriter {
   }
 }
 
+interface SendOfTest extends CallOptions {
+  /** What the draft waits for, as a sealed one does. */
+  readonly drafted?: Promise<void>;
+  readonly type?: string;
+}
+
 /** A send queue of alice, and the relay's answers. */
 class SendQueueScene {
   declare sendQueue: SendQueue;
@@ -52,13 +58,13 @@ class SendQueueScene {
     await this.signer.start();
   }
 
-  renewQueue(): void {
+  renewQueue(maxPending = 100): void {
     this.clock = new Clock();
     this.notRegistered = 0;
     this.sendQueue = new SendQueue({
       whyAway: () => this.failure,
       clock: this.clock,
-      maxPending: 100,
+      maxPending,
       notRegistered: () => (this.notRegistered += 1),
     });
   }
@@ -70,13 +76,12 @@ class SendQueueScene {
   readonly draft = (id: string, to: string, type = "message.send"): string =>
     this.signer.draft(draftOf({ type, to, payload: {} }, id, agent));
 
-  readonly add = (id: string, options: CallOptions = {}): Promise<AckFrame> => this.addTo("agent://bob", id, options);
+  readonly add = (id: string, options: SendOfTest = {}): Promise<AckFrame> => this.addTo("agent://bob", id, options);
 
-  /** @param drafted what the draft waits for, as a sealed one does. */
   readonly addTo = (
     to: string,
     id: string,
-    { drafted, type = "message.send", ...options }: CallOptions & { drafted?: Promise<void>; type?: string } = {},
+    { drafted, type = "message.send", ...options }: SendOfTest = {},
   ): Promise<AckFrame> => {
     const text = this.draft(id, to, type);
     const draft = drafted ? () => drafted.then(() => text) : text;

@@ -1,10 +1,11 @@
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../test/support/until.ts";
 import { RelayError } from "../src/errors.ts";
-import { Holds } from "../src/holds.ts";
 import { errorOf } from "./kit.ts";
 import { useSendQueue } from "./send-queue-scene.ts";
 import { holdWaits, LONG_MS, Waits } from "./times.ts";
+import { visitsIn } from "./visits.ts";
 
 const scene = useSendQueue();
 const { add, connect, ack, refuse } = scene;
@@ -78,6 +79,26 @@ describe("The send queue", () => {
     ack("a");
     await until("the others are out", () => writer.texts.length === 8);
     expect(writer.ids.slice(5)).toEqual(["b", "c", "d"]);
+  });
+
+  test("sends what goes to another target past one envelope to a target that is out of reach", async () => {
+    void add("refused", PATIENT);
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("refused", "unavailable", LONG_MS);
+    void scene.addTo("agent://carol", "to carol");
+    await until("the other is out", () => writer.texts.length === 2);
+    expect(writer.ids).toEqual(["refused", "to carol"]);
+  });
+
+  test("sends what waits for a target on the next connection, whatever held that target on the last one", async () => {
+    void add("a", PATIENT);
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("a", "unavailable", LONG_MS);
+    const next = await connect();
+    await until("it is out again", () => next.texts.length === 1);
+    expect(next.ids).toEqual(["a"]);
   });
 
   test("leaves half of the places to the rest while targets are out of reach, however many", async () => {
@@ -169,20 +190,14 @@ describe("The send queue", () => {
     },
   );
 
-  test("looks at no other call for one that a hold keeps back, nor when that ends", async () => {
-    void add("refused", PATIENT);
-    const writer = await connect();
-    await until("it is out", () => writer.texts.length === 1);
-    refuse("refused", "rate_limited", LONG_MS);
-    const looks = jest.spyOn(Holds.prototype, "of");
-    const caller = new AbortController();
-    const terms = { ...PATIENT, signal: caller.signal };
-    const count = 90;
-    const held = Array.from({ length: count }, (_, n) => errorOf(scene.addTo(`agent://x${n % 45}`, `${n}`, terms)));
-    caller.abort();
-    await Promise.all(held);
-    expect(looks.mock.calls.length).toBeLessThan(6 * count);
-  });
+  test.each(["unavailable", "rate_limited"])(
+    "does as much for each of 800 targets in an outage (%s) as for each of 100",
+    async (code) => {
+      const few = await costOfOutage(100, code);
+      expect(few).toBeGreaterThan(100);
+      expect(await costOfOutage(800, code)).toBeLessThan(10 * few);
+    },
+  );
 
   test("rejects what is out again when its call's time is over, and was refused before, for that", async () => {
     const timeIsOver = holdWaits();
@@ -220,6 +235,26 @@ describe("The send queue", () => {
     await until("the other is out", () => writer.texts.length === 1);
     expect(writer.ids).toEqual(["after it"]);
   });
+
+  test.each(["drafted", "signed", "written"])(
+    "tells the caller of an envelope that cannot be %s why, and goes on with the next",
+    async (step) => {
+      const fault = new TypeError("a fault");
+      const writer = await connect();
+      if (step === "signed") jest.spyOn(scene.signer, "sign").mockRejectedValueOnce(fault);
+      const write = jest.spyOn(writer, "send");
+      if (step === "written") {
+        write.mockImplementationOnce(() => {
+          throw fault;
+        });
+      }
+      const failed = add("a", step === "drafted" ? { drafted: Promise.reject(fault) } : {});
+      void add("b");
+      await expect(failed).rejects.toBe(fault);
+      await until("the next is out", () => writer.texts.length === 1);
+      expect(writer.ids).toEqual(["b"]);
+    },
+  );
 
   test("asks whether the agent is still here when the relay says it is not", async () => {
     void add("a");
@@ -358,3 +393,39 @@ describe("A send that ends without an answer", () => {
     });
   });
 });
+
+/** Of envelopes that are refused and go out again, until half of them have an ack and the others are aborted. */
+async function costOfOutage(targets: number, code: string): Promise<number> {
+  scene.renewQueue(targets);
+  const waits = new Waits();
+  const caller = new AbortController();
+  const terms = { ...PATIENT, signal: caller.signal };
+  const refused = new Set<string>();
+  const cost = await visitsIn(async () => {
+    jest
+      .spyOn(scene.signer, "sign")
+      .mockImplementation(async (draft) => ({ text: `${draft}}`, ts: Date.now(), keyId: "" }));
+    const writer = await connect();
+    const sends = Array.from({ length: targets }, (_, n) => errorOf(scene.addTo(`agent://x${n}`, `${n}`, terms)));
+    let rounds = 0;
+    for (let answers = 0; answers - refused.size < targets / 2; ) {
+      await setImmediate();
+      const text = writer.texts[answers];
+      if (text === undefined) {
+        waits.endBetween(LONG_MS, 2 * LONG_MS);
+        rounds += 1;
+        expect(rounds).toBeLessThan(targets);
+        continue;
+      }
+      answers += 1;
+      const { id } = JSON.parse(text);
+      if (refused.has(id)) ack(id);
+      else refuse(id, code, LONG_MS);
+      refused.add(id);
+    }
+    caller.abort();
+    await Promise.all(sends);
+  });
+  jest.restoreAllMocks();
+  return cost;
+}

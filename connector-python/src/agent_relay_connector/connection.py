@@ -176,8 +176,11 @@ class Connection:
         try:
             signed = await self._options.presence.sign(kind, self._hello.connection_id)
         except RelayError as error:
-            self._end(error=error)
-            return
+            return self._end(error=error)
+        except Exception as fault:
+            unsigned = RelayError("invalid_key", "A register or heartbeat could not be signed.", "__cause__ says why.")
+            unsigned.__cause__ = fault
+            return self._end(error=unsigned)
         if not self._has_ended:
             if self._timer is not None:
                 self._timer.cancel()

@@ -9,9 +9,9 @@ from .background import Background
 from .clock import Clock
 from .errors import RelayError
 from .frames import AckFrame, ErrorFrame
-from .holds import Hold, Holds
+from .holds import Holds
 from .limits import MAX_IN_FLIGHT, RESEND_MARGIN_MS, RETRY_AFTER_S
-from .pending_sends import Acknowledged, PendingSend, PendingSends, SendDraft
+from .pending_sends import Acknowledged, Hold, PendingSend, PendingSends, SendDraft
 from .refusal import refusal_of
 from .signer import SignedEnvelope, Signer
 
@@ -59,7 +59,7 @@ class SendQueue:
         self._background = background
         self._pending = PendingSends()
         self._writer: EnvelopeWriter | None = None
-        self._holds = Holds(self._is_needed, self._flush)
+        self._holds = Holds(self._hold_is_over)
         self._is_flushing = False
         self._ended_by: RelayError | None = None
 
@@ -70,7 +70,8 @@ class SendQueue:
     async def add(
         self, envelope_id: str, kind: str, to: str, draft: SendDraft, timeout_s: float, not_before: int = 0
     ) -> Acknowledged:
-        """Returns the ack of the envelope. Raises RelayError. Cancelled, it is not sent again.
+        """Returns the ack of the envelope. Raises RelayError, or what drafting, signing or writing failed with. Cancelled,
+        it is not sent again.
 
         kind: its `type`. not_before: see `Signer.sign`.
         """
@@ -79,23 +80,26 @@ class SendQueue:
         if len(self._pending) >= self._max_pending:
             raise RelayError("queue_full")
         loop = asyncio.get_running_loop()
-        send = PendingSend(envelope_id, kind, to, draft, loop.create_future(), loop.time() + timeout_s, not_before)
+        scopes = self._holds.scopes_of(kind, to)
+        deadline = loop.time() + timeout_s
+        send = PendingSend(envelope_id, kind, to, draft, loop.create_future(), deadline, scopes, not_before)
         self._pending.add(send)
         timer = loop.call_later(timeout_s, self._timed_out, send)
-        if self._holds.outlast(send.deadline):
-            self._fail_late(to)
-        self._flush_to(to)
+        self._fail_late([send])
+        self._flush()
         try:
             return await send.answer
         finally:
             timer.cancel()
-            self._remove(send)
+            if self._pending.get(send.id) is send:
+                self._remove(send)
+                self._flush()
 
     def resume(self, writer: EnvelopeWriter) -> None:
         """There is a connection: all that has no answer goes out on it, in order."""
+        self._holds.clear()
         self._pending.requeue_all()
         self._writer = writer
-        self._holds.clear()
         self._flush()
 
     def pause(self) -> None:
@@ -107,7 +111,7 @@ class SendQueue:
         if send is None or send.signed is None:
             return
         self._holds.answered(send)
-        self._pending.remove(send)
+        self._remove(send)
         _settle(send, Acknowledged(ack, send.signed.text))
         self._flush()
 
@@ -125,8 +129,9 @@ class SendQueue:
             send.refusal = code
             if code == "not_registered":
                 self._not_registered()
-            self._holds.begin(send, error, frame.retry_after_s)
-            self._fail_late()
+            late = self._holds.begin(send, error, frame.retry_after_s)
+            self._pending.look(send.to)
+            self._fail_late([send, *late])
             self._flush()
             return True
         self._holds.answered(send)
@@ -147,21 +152,24 @@ class SendQueue:
         for send in self._pending.all():
             self._fail(send, error)
 
-    def _is_needed(self, hold: Hold) -> bool:
-        return any(hold in self._holds.of(send) for send in self._pending.all())
+    def _hold_is_over(self, scope: str) -> None:
+        self._pending.look(scope)
+        self._flush()
 
-    def _fail_late(self, target: str | None = None) -> None:
+    def _fail_late(self, sends: list[PendingSend]) -> None:
         """What a hold outlasts ends at once, as the relay refused what it holds.
 
-        Without a connection the next one may end the hold. target: of what goes to it alone.
+        Without a connection the next one may end the hold.
         """
         if self._writer is None:
             return
-        for send, hold in self._pending.too_late(self._holds, target):
-            self._fail_held(send, hold)
+        for send in sends:
+            hold = None if send.is_in_flight else _last_of(self._pending.holds_of(send))
+            if hold is not None and hold.ends_at >= send.deadline:
+                self._fail_held(send, hold)
 
     def _timed_out(self, send: PendingSend) -> None:
-        holds = [] if self._writer is None else self._holds.of(send)
+        holds = [] if self._writer is None else self._pending.holds_of(send)
         if holds:
             self._fail_held(send, holds[0])
         else:
@@ -186,44 +194,36 @@ class SendQueue:
         error.__cause__ = cause
         return error
 
-    def _fail(self, send: PendingSend, error: RelayError) -> None:
+    def _fail(self, send: PendingSend, error: Exception) -> None:
+        """A fault that is no refusal reaches the caller as it is."""
         if self._pending.get(send.id) is not send:
             return
-        outcome = error.for_call("unknown" if send.may_be_accepted else "refused", send.id)
-        outcome.__cause__ = error.__cause__
+        outcome = error
+        if isinstance(error, RelayError):
+            outcome = error.for_call("unknown" if send.may_be_accepted else "refused", send.id)
+            outcome.__cause__ = error.__cause__
         self._remove(send)
         _settle(send, outcome)
+        self._flush()
 
     def _remove(self, send: PendingSend) -> None:
-        """Without an answer."""
-        if self._pending.get(send.id) is not send:
-            return
-        was_in_flight = send.is_in_flight
         self._pending.remove(send)
-        self._holds.given_up(send)
-        if was_in_flight:
-            self._flush()
-        else:
-            self._flush_to(send.to)
-
-    def _flush_to(self, target: str) -> None:
-        """Where nothing changed for others: each of them would be looked at for each call."""
-        if self._pending.may_go_to(target, self._holds, self._most()):
-            self._flush()
+        self._holds.forget_unused(send.scopes)
 
     def _flush(self) -> None:
         """Sends what may go out, in order."""
-        if self._is_flushing or self._next() is None:
+        if self._is_flushing:
             return
         self._is_flushing = True
-        try:
-            while (send := self._next()) is not None:
+        while (send := self._next()) is not None:
+            try:
                 self._transmit(send)
-        finally:
-            self._is_flushing = False
+            except Exception as error:
+                self._fail(send, error)
+        self._is_flushing = False
 
     def _next(self) -> PendingSend | None:
-        return self._pending.first_waiting(self._holds, self._most())
+        return self._pending.first_waiting(self._most())
 
     def _most(self) -> int:
         """How many may be in flight."""
@@ -232,16 +232,14 @@ class SendQueue:
     def _transmit(self, send: PendingSend) -> None:
         if not isinstance(send.draft, str):
             send.is_being_drafted = True
+            self._pending.look(send.to)
             self._background.spawn(self._make_draft(send, send.draft))
             return
         writer = self._writer
         assert writer is not None
         if send.signed is not None and not self._can_resend(send.signed, writer):
             return self._fail(send, RelayError(send.lapse))
-        try:
-            signed = send.signed or writer.signer.sign(send.draft, send.not_before)
-        except RelayError as error:
-            return self._fail(send, error)
+        signed = send.signed or writer.signer.sign(send.draft, send.not_before)
         self._pending.mark_in_flight(send, signed)
         writer.send(signed.text)
 
@@ -249,9 +247,10 @@ class SendQueue:
         """It goes out when it is there, unless another connection or a hold has come: then when it may."""
         try:
             send.draft = await make()
-        except RelayError as error:
+        except Exception as error:
             self._fail(send, error)
         send.is_being_drafted = False
+        self._pending.look(send.to)
         self._flush()
 
     def _can_resend(self, signed: SignedEnvelope, writer: EnvelopeWriter) -> bool:
@@ -260,10 +259,16 @@ class SendQueue:
         return self._clock.now() - signed.ts <= max_age_ms and writer.accepts(signed.key_id)
 
 
-def _settle(send: PendingSend, outcome: Acknowledged | RelayError) -> None:
+def _last_of(holds: list[Hold]) -> Hold | None:
+    """The one that ends last of those whose time runs."""
+    running = [hold for hold in holds if hold.timer is not None]
+    return max(running, key=lambda hold: hold.ends_at) if running else None
+
+
+def _settle(send: PendingSend, outcome: Acknowledged | Exception) -> None:
     if send.answer.done():
         return
-    if isinstance(outcome, RelayError):
+    if isinstance(outcome, Exception):
         send.answer.set_exception(outcome)
     else:
         send.answer.set_result(outcome)

@@ -73,15 +73,15 @@ export const CONNECTOR_OUTGOING_MUTATIONS: readonly Mutation[] = [
   {
     name: "a part of the relay that is away holds its own targets",
     file: "connector/src/holds.ts",
-    find: "unavailable: send.to,",
-    replace: "unavailable: ALL,",
+    find: "unavailable: target,",
+    replace: "unavailable: all,",
     tests: SEND_QUEUE,
   },
   {
     name: "what a hold lets out again goes out one by one",
     file: "connector/src/pending-sends.ts",
-    find: " && !tried.has(hold)",
-    replace: "",
+    find: "hold.timer === undefined && trials === 0",
+    replace: "hold.timer === undefined",
     tests: SEND_QUEUE,
   },
   {
@@ -94,8 +94,8 @@ export const CONNECTOR_OUTGOING_MUTATIONS: readonly Mutation[] = [
   {
     name: "nothing overtakes what a hold lets out again",
     file: "connector/src/pending-sends.ts",
-    find: "new Set(trials.map(({ to }) => to))",
-    replace: "new Set<string>()",
+    find: "!isBeingDrafted && trials === 0",
+    replace: "!isBeingDrafted",
     tests: SEND_QUEUE,
   },
   {
@@ -115,22 +115,22 @@ export const CONNECTOR_OUTGOING_MUTATIONS: readonly Mutation[] = [
   {
     name: "a hold that nothing needs ends with what it let out",
     file: "connector/src/send-queue.ts",
-    find: "    this.#holds.givenUp(send);\n",
+    find: "    this.#holds.forgetUnused(send.scopes);\n",
     replace: "",
     tests: SEND_QUEUE,
   },
   {
-    name: "a call that a hold keeps back has the others left alone",
-    file: "connector/src/send-queue.ts",
-    find: "if (this.#pending.mayGoTo(target, this.#holds, this.#most))",
-    replace: "",
+    name: "a hold that begins looks at the calls that it outlasts alone",
+    file: "connector/src/sorted-list.ts",
+    find: "const end = this.items.findIndex((item) => !holds(item));",
+    replace: "const end = this.items.filter(holds).length;",
     tests: SEND_QUEUE,
   },
   {
     name: "what a hold outlasts is rejected at once",
-    file: "connector/src/pending-sends.ts",
-    find: "if (last.endsAt >= send.deadline)",
-    replace: "if (last.endsAt === send.deadline)",
+    file: "connector/src/send-queue.ts",
+    find: "hold.endsAt >= send.deadline",
+    replace: "hold.endsAt === send.deadline",
     tests: SEND_QUEUE,
   },
   {

@@ -32,16 +32,16 @@ export const CONNECTOR_SEALING_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "what waits to be sealed holds up what goes to the same agent alone",
-    file: "connector/src/pending-sends.ts",
-    find: "heldUp.add(send.to);",
-    replace: "return undefined;",
+    file: "connector/src/send-queue.ts",
+    find: "return void this.#makeDraft(send, draft);",
+    replace: "return await this.#makeDraft(send, draft);",
     tests: ["connector/test/send-queue.test.ts"],
   },
   {
     name: "what waits to be sealed is not overtaken by what goes to the same agent",
     file: "connector/src/pending-sends.ts",
-    find: "|| heldUp.has(send.to)",
-    replace: "",
+    find: "const [first] = lane.waiting.items;",
+    replace: "const first = lane.waiting.items.find(({ isBeingDrafted }) => !isBeingDrafted);",
     tests: ["connector/test/send-queue.test.ts"],
   },
   {
