@@ -36,7 +36,9 @@ async function portOf(server: Server): Promise<number> {
 /** Answers every upgrade with this status. */
 async function refusing(status: number): Promise<string> {
   const server = createServer();
-  server.on("upgrade", (_, socket) => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`));
+  const answer = `HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`;
+  // Whoever has read the answer may reset the connection.
+  server.on("upgrade", (_, socket) => socket.on("error", () => {}).end(answer));
   return `http://127.0.0.1:${await portOf(server)}`;
 }
 

@@ -34,7 +34,8 @@ beforeEach(async () => {
     response.writeHead(http.status, { "content-type": "application/json" }).end(JSON.stringify(http.body));
   });
   server.on("upgrade", (request, socket, head) => {
-    if (frames === undefined) socket.end("HTTP/1.1 404 Not Found\r\n\r\n");
+    // Whoever has read the answer may reset the connection.
+    if (frames === undefined) socket.on("error", () => {}).end("HTTP/1.1 404 Not Found\r\n\r\n");
     else websockets.handleUpgrade(request, socket, head, greet);
   });
   await once(server.listen(0, "127.0.0.1"), "listening");

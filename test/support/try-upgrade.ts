@@ -13,7 +13,7 @@ export async function tryUpgrade(at: { readonly url: string }, path: string, hea
   };
   const req = request(`${at.url}${path}`, { headers: { ...handshake, ...headers } });
   req.on("upgrade", (answer, socket) => {
-    socket.destroy();
+    socket.on("error", () => {}).destroy();
     resolve({ answer, body: "" });
   });
   req.on("response", async (answer) => resolve({ answer, body: await text(answer) }));

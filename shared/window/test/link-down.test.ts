@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import { createLogger } from "runtime/logging.ts";
@@ -119,7 +119,8 @@ describe("a link says once why it is down", () => {
   });
 
   test("when the server accepts and stays silent", async () => {
-    const silent = createServer((socket) => bench.later(() => socket.destroy())).listen(0, "127.0.0.1");
+    const keep = (socket: Socket) => bench.later(() => socket.destroy());
+    const silent = createServer((socket) => keep(socket.on("error", () => {}))).listen(0, "127.0.0.1");
     await once(silent, "listening");
     bench.later(() => silent.close());
     const link = linkTo(`redis://127.0.0.1:${(silent.address() as { port: number }).port}`);
