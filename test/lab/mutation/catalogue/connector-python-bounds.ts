@@ -9,7 +9,8 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
     name: "Python holds up what goes to the same agent alone while something waits to be sealed",
     file: `${FOLDER}/send_queue.py`,
     find: "return self._pending.first_waiting(",
-    replace: "return None if any(send.is_being_drafted for send in self._pending.all()) else self._pending.first_waiting(",
+    replace:
+      "return None if any(send.is_being_drafted for send in self._pending.all()) else self._pending.first_waiting(",
     tests: UNIT,
   },
   {
