@@ -17,6 +17,8 @@ const STANDARDS = [
   "Semantic Versioning 2.0.0",
   'POSIX.1-2024, pax, "ustar Interchange Format"',
   "WCAG 2.2",
+  'WHATWG URL, "forbidden domain code point"',
+  'WHATWG URL, "ends-in-a-number checker"',
   "proc(5)",
   'Redis Cluster specification, "Hash tags"',
   'Cristian, "Probabilistic clock synchronization" (1989)',

@@ -9,9 +9,9 @@ _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _DEFAULT_PORTS = {"ws": 80, "wss": 443}
 # After a user and a password, which are not used. A backslash ends the host in the URL standard, and not in urlsplit.
 _HOST_AND_PORT = re.compile(r"(?:[^\\]*@)?(\[[^%]*\]|[^:@]+)(?::([0-9]*))?")
-# Source: https://url.spec.whatwg.org/#forbidden-domain-code-point.
+# Source: WHATWG URL, "forbidden domain code point".
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
-# A host whose last label is one counts as IPv4. Source: https://url.spec.whatwg.org/#ends-in-a-number-checker.
+# A host whose last label is one counts as IPv4. Source: WHATWG URL, "ends-in-a-number checker".
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _INVALID_HOST = (
     "The host of the address is not valid. "

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "@jest/globals";
 import { PAGE_SURFACES } from "protocol/contract/surfaces/pages.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { renderPages } from "../src/site/pages/render.ts";
 import { useGateway, useGatewayKit } from "./kit.ts";
 
+const PATHS = Object.values(SURFACES).map(({ path }): string => path);
 const SETTINGS = {
   baseUrl: "https://relay.example",
   wsUrl: "wss://relay.example",
@@ -65,6 +67,31 @@ describe("The pages", () => {
       expect(local.filter((target) => !target.startsWith("/below/"))).toEqual([]);
     }
   });
+});
+
+describe("Below a path prefix", () => {
+  const gateway = useGateway(useGatewayKit(), { RELAY_BASE_URL: "https://relay.example/below" });
+
+  test.each(["/", "/product/design"])("the links of %s lead to the relay, opened at its own port too", async (path) => {
+    for (const link of await linksOf(gateway.url + path)) {
+      const { origin, pathname } = new URL(link, gateway.url + path);
+      expect([link, origin, PATHS.includes(pathname)]).toEqual([link, gateway.url, true]);
+    }
+  });
+
+  test("the links go by the prefix where a proxy says that the client asked at the base address", async () => {
+    const links = await linksOf(`${gateway.url}/`, { "X-Forwarded-Host": "relay.example" });
+    expect(links.filter((link) => !link.startsWith("/below/"))).toEqual([]);
+  });
+
+  /** Those within the site. */
+  async function linksOf(url: string, headers: Record<string, string> = {}): Promise<string[]> {
+    const html = await (await fetch(url, { headers })).text();
+    const targets = [...html.matchAll(/ (?:href|src)="([^"#]+)/g)].map(([, target = ""]) => target);
+    const links = targets.filter((target) => !target.startsWith("https://relay.example/"));
+    expect(links.length).toBeGreaterThan(8);
+    return links;
+  }
 });
 
 describe("Over HTTP", () => {

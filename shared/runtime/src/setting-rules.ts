@@ -4,8 +4,15 @@ import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 
 export function isPlainUrl(value: string, protocols: readonly string[]): boolean {
   const url = URL.parse(value);
-  if (url === null || !protocols.includes(url.protocol)) return false;
+  // The scheme of other settings is made from its letters.
+  if (url === null || !protocols.includes(url.protocol) || !value.startsWith(url.protocol)) return false;
   return !value.endsWith("/") && url.username === "" && url.password === "" && url.search === "" && url.hash === "";
+}
+
+/** A host as `URL.host` spells it, so that equal hosts are equal texts. Only a default port may stand there, too. */
+export function isHost(text: string): boolean {
+  const host = URL.parse(`wss://${text}`)?.host;
+  return /^[a-z0-9.:[\]-]+$/.test(text) && (text === host || text === `${host}:443`);
 }
 
 /** It stands in texts of lines and in JSON: nothing but the characters of an address. Source: RFC 3986, section 2. */

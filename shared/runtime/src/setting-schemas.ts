@@ -23,6 +23,9 @@ export const share = (rule: string) =>
     .string()
     .regex(/^(?:0|1|0?\.[0-9]{1,9}|1\.0{1,9})$/, rule)
     .transform(Number);
-export const host = text("must be a host name or an address", (name) => /^[A-Za-z0-9.:_-]+$/.test(name));
+export const host = text(
+  "must be a host name, an IPv4 address, or an IPv6 address without brackets and zone",
+  (name) => /^[A-Za-z0-9.:_-]+$/.test(name) && URL.canParse(`http://${name.includes(":") ? `[${name}]` : name}`),
+);
 export const file = text("must be a file path", (path) => !path.includes("\0"));
 export const folder = text("must be a folder path", (path) => !path.includes("\0"));

@@ -9,7 +9,7 @@ import { PROOF_IDENTITIES } from "protocol/contract/reports/common.ts";
 import { z } from "zod";
 import { LOG_LEVELS } from "./logging.ts";
 import { isRedisUrl } from "./redis-url.ts";
-import { isCollector, isContact, isFreePath, isOriginOrAny, isPlainUrl } from "./setting-rules.ts";
+import { isCollector, isContact, isFreePath, isHost, isOriginOrAny, isPlainUrl } from "./setting-rules.ts";
 import { file, folder, host, integer, list, MAX_TIMER_MS, share, text } from "./setting-schemas.ts";
 
 /**
@@ -107,9 +107,13 @@ export const SETTINGS = {
       "File with the Ed25519 private key (PKCS#8 PEM) that the gateway signs with; unset = a new key at each start.",
   },
   RELAY_PUBLIC_HOSTS: {
-    schema: list("must be host names, separated by commas", (host) => /^[a-z0-9.-]+(?::[0-9]{1,5})?$/.test(host)),
+    schema: list(
+      "must be hosts as URLs spell them, in lower case, IPv6 addresses compressed: relay.example, relay.example:8443, [::1], [::1]:8443; separated by commas",
+      isHost,
+    ),
     default: null,
-    description: "Names under which clients dial the relay, as host or host:port, separated by commas.",
+    description:
+      "Hosts under which clients dial the relay, with or without port, separated by commas: `relay.example:8443,[::1]`.",
   },
   RELAY_TRUSTED_PROXY_HOPS: {
     schema: integer(0, 10),

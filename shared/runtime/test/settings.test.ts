@@ -1,4 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
+import { relayHosts } from "../src/relay-hosts.ts";
 import { SettingsError, settingsReader } from "../src/settings.ts";
 import { SETTINGS, type SettingName } from "../src/settings-catalogue.ts";
 
@@ -75,6 +76,16 @@ describe("settings", () => {
     });
   });
 
+  test.each(["[::1]:8205", "[::1]", "[2001:db8::1]:443", "relay.example:443", "127.0.0.1:80"])(
+    "take %s as a public host, whose relay is dialled by it",
+    (host) => {
+      const { publicHosts } = settingsReader("RELAY_PUBLIC_HOSTS")({ RELAY_PUBLIC_HOSTS: `relay.example, ${host}` });
+      expect(publicHosts).toEqual(["relay.example", host]);
+      const hosts = relayHosts({ baseUrl: "http://127.0.0.1", wsUrl: "ws://127.0.0.1", publicHosts });
+      expect(hosts.has(new URL(`wss://${host}`).host)).toBe(true);
+    },
+  );
+
   test("give the base URLs from host and port, and the websocket's from the base URL", () => {
     const read = settingsReader("RELAY_BASE_URL", "RELAY_WS_URL");
     expect(read({ HOST: "::1", PORT: "81" })).toEqual({ baseUrl: "http://[::1]:81", wsUrl: "ws://[::1]:81" });
@@ -100,7 +111,7 @@ describe("settings", () => {
 
   test.each<[SettingName, ...string[]]>([
     ["PORT", "-1", "65536", "08", "1e3", " 80", "0x50", "80.0", "٨٠", "99999999999999999999"],
-    ["HOST", "a b", "http://x"],
+    ["HOST", "a b", "http://x", "[::1]", "a:80", ":::", "fe80::1%eth0", "1.2.3.256"],
     ["REDIS_URL", "localhost:6379", "http://x", "redis://", "unix://", "unix://relative.sock"],
     ["REDIS_URL", "redis://x/one", "redis://x/0?db=1", "redis://x#0", "redis://:%zz@x", "redis://%ff:p@x"],
     ["REDIS_URL", "redis-cluster://", "redis-cluster://x,", "redis-cluster://x:1,:2", "redis-cluster://u:p@x,u:p@y"],
@@ -115,8 +126,9 @@ describe("settings", () => {
       "http://x#y",
       "http://u:p@x",
       "http://:p@x",
+      "HTTP://x",
     ],
-    ["RELAY_WS_URL", "http://x", "ws://x/"],
+    ["RELAY_WS_URL", "http://x", "ws://x/", "WS://x"],
     [
       "RELAY_ALTERNATE_WS_PATH",
       "relay",
@@ -129,7 +141,17 @@ describe("settings", () => {
       "/../x",
       "/a?b",
     ],
-    ["RELAY_PUBLIC_HOSTS", "a,,b", "https://x", "a b"],
+    ["RELAY_PUBLIC_HOSTS", "a,,b", "https://x", "a b", "*.example", "x/", "u@x", "x:", "x:65536", "x:080", "1.2.3.256"],
+    // Other spellings of hosts that it takes.
+    [
+      "RELAY_PUBLIC_HOSTS",
+      "Relay.example",
+      "127.1",
+      "::1",
+      "[0:0:0:0:0:0:0:1]",
+      "[2001:DB8::1]",
+      "[::ffff:1.2.3.4]:80",
+    ],
     ["RELAY_TRUSTED_PROXY_HOPS", "yes", "11"],
     ["RELAY_PROOF_FRESHNESS_MS", "0"],
     ["RELAY_PROOF_IDENTITIES", "Hidden", "none"],

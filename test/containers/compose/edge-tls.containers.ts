@@ -9,10 +9,11 @@ import { GenericContainer, Wait } from "testcontainers";
 import { RENEWED, SELF_SIGNED } from "../../../connector/test/self-signed.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { until } from "../../support/until.ts";
+import { asEdge, EDGE_IMAGE } from "../support/edge.ts";
 
 /** The edge of docker-compose.tls.yml alone: no service runs behind it. */
 
-const DOCKER = fileURLToPath(new URL("../../../deploy/docker/", import.meta.url));
+const EDGE_TLS_CONF = fileURLToPath(new URL("../../../deploy/docker/edge-tls.conf", import.meta.url));
 const CA = [SELF_SIGNED.cert, RENEWED.cert];
 const PORT = 8443;
 
@@ -34,14 +35,10 @@ test("the edge speaks HTTP/2 and HTTP/1.1 over TLS, and shows a renewed certific
   await using folder = await temporaryFolder();
   await chmod(folder.path, 0o755);
   await write(folder.path, SELF_SIGNED);
-  await using edge = await new GenericContainer("nginx:1-alpine")
-    .withBindMounts([
-      { source: join(DOCKER, "nginx.conf"), target: "/etc/nginx/nginx.conf", mode: "ro" },
-      { source: join(DOCKER, "edge-tls.conf"), target: "/etc/nginx/edge/tls.conf", mode: "ro" },
-      { source: folder.path, target: "/run/tls", mode: "ro" },
-    ])
-    .withUser("101:101")
-    .withTmpFs({ "/tmp": "" })
+  await using edge = await asEdge(new GenericContainer(EDGE_IMAGE), [
+    { source: EDGE_TLS_CONF, target: "/etc/nginx/edge/tls.conf", mode: "ro" },
+    { source: folder.path, target: "/run/tls", mode: "ro" },
+  ])
     .withExposedPorts(PORT)
     .withWaitStrategy(Wait.forListeningPorts())
     .start();

@@ -1,7 +1,6 @@
 import { chmod } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import {
   getContainerRuntimeClient,
@@ -13,9 +12,9 @@ import {
 import { freePort } from "../../support/free-port.ts";
 import { type MortalPod, type Pod, TestRelay } from "../../support/relay.ts";
 import { DeployedContainer } from "./deployed-container.ts";
+import { asEdge, EDGE_IMAGE } from "./edge.ts";
 import { RedisContainer } from "./redis-container.ts";
 
-const EDGE_CONF = fileURLToPath(new URL("../../../deploy/docker/nginx.conf", import.meta.url));
 const KEYS_FOLDER = "/run/agent-relay";
 const PORT = 8080;
 /** docker-compose.yml gives a service as long to end by itself. */
@@ -84,10 +83,7 @@ export class ContainerRelay extends TestRelay {
 
   /** The edge of docker-compose.yml. @param port a free one, since the services must know their address before. */
   async #startEdge(port: number): Promise<Pod> {
-    const edge = this.#container("nginx:1-alpine", "edge")
-      .withUser("101:101")
-      .withTmpFs({ "/tmp": "" })
-      .withBindMounts([{ source: EDGE_CONF, target: "/etc/nginx/nginx.conf", mode: "ro" }])
+    const edge = asEdge(this.#container(EDGE_IMAGE, "edge"))
       .withExposedPorts({ container: PORT, host: port })
       .withWaitStrategy(Wait.forHttp("/ready", PORT, { abortOnContainerExit: true }));
     return await this.#start(edge);

@@ -25,7 +25,7 @@ if (!AGENT_ID || !PRIVATE_KEY || !KEY_ID) fail("KEY_FILE needs agent_id, private
 
 function keyFile() {
   try {
-    return JSON.parse(readFileSync(KEY_FILE, "utf8"));
+    return JSON.parse(readFileSync(KEY_FILE, "utf8").replace("\uFEFF", ""));
   } catch ({ code }) {
     return fail(`KEY_FILE cannot be read as JSON${code ? ` (${code})` : ""}.`);
   }

@@ -1,6 +1,6 @@
 import type { PAGE_SURFACES } from "protocol/contract/surfaces/pages.ts";
 import type { Handlers } from "runtime/http/router.ts";
-import { ASSETS, type PageSettings, renderPages } from "../pages/render.ts";
+import { ASSETS, type PageId, type PageSettings, renderPages } from "../pages/render.ts";
 
 type PageHandlers = Pick<Handlers<"gateway">, keyof typeof PAGE_SURFACES>;
 
@@ -23,24 +23,27 @@ const PAGE_POLICY = [
 /** For styles and the icon; pages and scripts stay no-store. Source: docs/protocol.md#http. */
 const CACHED = "public, max-age=86400";
 
-interface Answer {
-  set(name: string, value: string): void;
+interface Exchange {
+  get(field: string): string;
+  set(field: string, value: string): void;
 }
 
 /** The pages for people, with their styles, scripts and icon. */
 export function pageEndpoints({ settings }: { readonly settings: PageSettings }): PageHandlers {
-  const pages = renderPages(settings);
-  const page = (html: string) => (ctx: Answer) => {
+  const atBaseAddress = renderPages(settings);
+  const elsewhere = renderPages(settings, "relative");
+  const { host } = new URL(settings.baseUrl);
+  const page = (id: PageId) => (ctx: Exchange) => {
     ctx.set("Content-Security-Policy", PAGE_POLICY);
-    return html;
+    return (isSentTo(host, ctx) ? atBaseAddress : elsewhere)[id];
   };
-  const cached = (text: string) => (ctx: Answer) => {
+  const cached = (text: string) => (ctx: Exchange) => {
     ctx.set("Cache-Control", CACHED);
     return text;
   };
   return {
-    home: page(pages.home),
-    productDesign: page(pages.productDesign),
+    home: page("home"),
+    productDesign: page("productDesign"),
     pageStyle: cached(ASSETS.pageStyle),
     homeStyle: cached(ASSETS.homeStyle),
     designStyle: cached(ASSETS.designStyle),
@@ -48,4 +51,13 @@ export function pageEndpoints({ settings }: { readonly settings: PageSettings })
     homeScript: () => ASSETS.homeScript,
     figuresScript: () => ASSETS.figuresScript,
   };
+}
+
+/**
+ * Whether the client asked at that host. Only how links are written depends on it, never where they lead: the base address may
+ * have a path prefix without a slash at its end, and the relay's own port has no prefix.
+ */
+function isSentTo(host: string, ctx: Exchange): boolean {
+  const named = [ctx.get("Host"), ...ctx.get("X-Forwarded-Host").split(",")];
+  return named.some((name) => name.trim().toLowerCase() === host);
 }

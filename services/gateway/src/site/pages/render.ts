@@ -30,20 +30,32 @@ const DESIGN = fileOf("design.html");
 
 export type PageSettings = Pick<GatewaySettings, "baseUrl" | "wsUrl" | "alternateWsPath" | "offlineAfterMs">;
 
-/** The two pages, filled in. @throws Error for an unknown placeholder. */
-export function renderPages(settings: PageSettings): { readonly home: string; readonly productDesign: string } {
+export type PageId = "home" | "productDesign";
+
+/**
+ * The two pages, filled in.
+ * @param links how they link within the site: below the path of the base address, or relative to the page.
+ * @throws Error for an unknown placeholder.
+ */
+export function renderPages(
+  settings: PageSettings,
+  links: "below the base address" | "relative" = "below the base address",
+): Readonly<Record<PageId, string>> {
   const values = valuesOf(settings);
-  const root = new URL(settings.baseUrl).pathname.replace(/\/$/, "");
-  const textOf = (name: string): string => {
-    const [, kind, id = ""] = /^(path|plain):(\w+)$/.exec(name) ?? [];
-    const surface = Object.hasOwn(SURFACES, id) ? SURFACES[id as keyof typeof SURFACES] : undefined;
-    // Links within the site have no host, so that a page opened under another host name still finds its files.
-    const value = surface === undefined ? values[name] : kind === "path" ? root + surface.path : surface.path;
-    if (value === undefined) throw new Error(`Unknown placeholder {{${name}}} in a page.`);
-    return value;
+  const prefix = new URL(settings.baseUrl).pathname.replace(/\/$/, "");
+  const fill = (page: string, pageId: PageId): string => {
+    const root = links === "relative" ? `.${"/..".repeat(SURFACES[pageId].path.split("/").length - 2)}` : prefix;
+    const textOf = (name: string): string => {
+      const [, kind, id = ""] = /^(path|plain):(\w+)$/.exec(name) ?? [];
+      const surface = Object.hasOwn(SURFACES, id) ? SURFACES[id as keyof typeof SURFACES] : undefined;
+      // Links within the site have no host, so that a page opened under another host name still finds its files.
+      const value = surface === undefined ? values[name] : kind === "path" ? root + surface.path : surface.path;
+      if (value === undefined) throw new Error(`Unknown placeholder {{${name}}} in a page.`);
+      return value;
+    };
+    return page.replace(/\{\{([\w:]+)\}\}/g, (_, name: string) => escapeHtml(textOf(name)));
   };
-  const fill = (page: string) => page.replace(/\{\{([\w:]+)\}\}/g, (_, name: string) => escapeHtml(textOf(name)));
-  return { home: fill(HOME), productDesign: fill(DESIGN) };
+  return { home: fill(HOME, "home"), productDesign: fill(DESIGN, "productDesign") };
 }
 
 function valuesOf({ baseUrl, wsUrl, alternateWsPath, offlineAfterMs }: PageSettings): Readonly<Record<string, string>> {
