@@ -1,5 +1,6 @@
 """Key files."""
 
+import codecs
 import json
 import tempfile
 import unittest
@@ -21,7 +22,8 @@ class AKeyFile(unittest.TestCase):
     def read(self, content: object) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "key.json")
-            path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+            text = content if isinstance(content, (str, bytes)) else json.dumps(content)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
             return read_key_file(str(path))
 
     def test_names_the_agent_and_its_key(self) -> None:
@@ -29,6 +31,19 @@ class AKeyFile(unittest.TestCase):
         self.assertEqual(file.key, {"key_id": "a-1", "alg": "ed25519", "private_key": SEED})
         file = self.read({"agent_id": "agent://a", "key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
         self.assertEqual(file.key, {"key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
+
+    def test_may_have_a_byte_order_mark_and_the_line_ends_of_windows(self) -> None:
+        record = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        text = json.dumps(record, indent=2).replace("\n", "\r\n")
+        self.assertEqual(self.read(text.encode("utf-8-sig")).agent, "agent://a")
+
+    def test_in_utf_16_is_named_with_how_to_write_it(self) -> None:
+        for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+            with self.assertRaises(RelayError) as raised:
+                self.read(mark + "{}".encode(encoding))
+            self.assertEqual(raised.exception.code, "invalid_key")
+            self.assertRegex(raised.exception.message, r"^The key file .*key\.json is UTF-16\.$")
+            self.assertIn("Set-Content -Encoding utf8", raised.exception.hint)
 
     def test_may_have_former_sealing_keys_with_their_end(self) -> None:
         record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}

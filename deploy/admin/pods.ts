@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { textIn } from "../local/text-in.ts";
 
 const ANSWER_WITHIN_MS = 5000;
 
@@ -30,10 +31,10 @@ export class Pods {
 
   /** @throws {Error} when the key file cannot be read, or holds no key. */
   static async at(urls: readonly string[], keyFile: string): Promise<Pods> {
-    const text = await readFile(keyFile, "utf8").catch((error: NodeJS.ErrnoException) => {
+    const bytes = await readFile(keyFile).catch((error: NodeJS.ErrnoException) => {
       throw new Error(`The key file ${keyFile} cannot be read (${error.code}).`);
     });
-    const key = text.trimEnd();
+    const key = textIn(bytes, `The key file ${keyFile}`).trimEnd();
     if (!/^[\x21-\x7e]+$/.test(key))
       throw new Error(`The key file ${keyFile} must hold one line of visible ASCII characters.`);
     return new Pods(urls, key);

@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import { text } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { isDeepStrictEqual } from "node:util";
 import type { KeysFile, SigningAlgorithm, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
 import type { Io } from "../local/io.ts";
+import { textIn } from "../local/text-in.ts";
 import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";
 import { fileError } from "./file-error.ts";
 import { untilInForce } from "./in-force.ts";
@@ -72,10 +73,11 @@ async function changeKeys(
 async function textGiven(command: string, files: readonly string[], stdin: Readable): Promise<string> {
   const [file = "-"] = files;
   if (files.length > 1) throw new UsageError(`${command} takes one file at most.`);
-  if (file === "-") return await text(stdin);
-  return await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+  if (file === "-") return textIn(await buffer(stdin), "Standard input");
+  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
     throw fileError(file, "read", error);
   });
+  return textIn(bytes, file);
 }
 
 /** Its folder is made where there is none. */

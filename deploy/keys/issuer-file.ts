@@ -5,6 +5,7 @@ import { parseJson } from "protocol/intake/parse-json.ts";
 import { decodeBase64url } from "protocol/signing/base64url.ts";
 import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
 import { z } from "zod";
+import { textIn } from "../local/text-in.ts";
 import { fileError } from "./file-error.ts";
 import { newOkpKey } from "./okp-key.ts";
 
@@ -34,10 +35,10 @@ export function defaultIssuerFile(keysFile: string): string {
 
 /** @throws {Error} that says how an issuer is made where there is none, and shows nothing of the file. */
 export async function readIssuerFile(file: string): Promise<IssuerFile> {
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
     throw error.code === "ENOENT" ? new Error(missing(file)) : fileError(file, "read", error);
   });
-  const result = IssuerFile.safeParse(parsed(text));
+  const result = IssuerFile.safeParse(parsed(textIn(bytes, file)));
   if (result.success) return result.data;
   throw new Error(`${file} is not an issuer file, as new-issuer writes it.`);
 }

@@ -5,6 +5,7 @@ import { KeyRing } from "protocol/signing/key-ring.ts";
 import { z } from "zod";
 import { withLock } from "../local/lock-file.mjs";
 import { replaceFile, targetOf } from "../local/replace-file.ts";
+import { textIn } from "../local/text-in.ts";
 import { fileError } from "./file-error.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
@@ -49,13 +50,11 @@ function keysFileError(file: string, use: "read" | "changed", error: NodeJS.Errn
 }
 
 async function textOf(file: string): Promise<string | undefined> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    const failed = error as NodeJS.ErrnoException;
-    if (failed.code === "ENOENT") return undefined;
-    throw keysFileError(file, "read", failed);
-  }
+  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw keysFileError(file, "read", error);
+  });
+  return bytes && textIn(bytes, file);
 }
 
 function parse(text: string, file: string): KeysFile {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { type AgentKeyFile, type AgentKeys, newAgentKeys } from "../keys/issue.ts";
 import { okpKeyOf } from "../keys/okp-key.ts";
+import { textIn } from "./text-in.ts";
 
 /** The agents that `npm start` makes keys for. */
 
@@ -41,11 +42,12 @@ export function developmentKeyFile(folder: string, name: Name): string {
 
 /** Undefined where there are none, or only those of an older version, whose agents had other keys. */
 export async function storedSecrets(folder: string): Promise<DevelopmentSecrets | undefined> {
-  const text = await readFile(developmentAgentsFile(folder), "utf8").catch((error: NodeJS.ErrnoException) => {
+  const file = developmentAgentsFile(folder);
+  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT") throw error;
-    return "null";
+    return undefined;
   });
-  return StoredSecrets.safeParse(JSON.parse(text)).data;
+  return bytes && StoredSecrets.safeParse(JSON.parse(textIn(bytes, file))).data;
 }
 
 export function newSecrets(apiKey: string): DevelopmentSecrets {

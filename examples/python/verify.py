@@ -16,6 +16,7 @@ command line is invalid. A signature holds for ever: whether an envelope is new,
 
 import argparse
 import base64
+import codecs
 import hashlib
 import hmac
 import json
@@ -73,6 +74,14 @@ class Refused(Exception):
 def demand(holds: object, reason: str) -> None:
     if not holds:
         raise Refused(reason)
+
+
+def file_bytes(path: str) -> bytes:
+    """What a file holds, without a byte order mark of UTF-8. Raises Refused for UTF-16, as PowerShell writes it, OSError."""
+    data = Path(path).read_bytes()
+    is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    demand(not is_utf_16, f"{path} is UTF-16; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8")
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 # JSON that has one reading only, and its canonical text (RFC 8785).
@@ -183,7 +192,7 @@ def signed_by(x: str, signature: bytes, text: bytes) -> bool:
 
 def read_issuer(path: str) -> Json:
     """The public record of an issuer. Raises Refused when it is not one."""
-    record = parse(Path(path).read_bytes())
+    record = parse(file_bytes(path))
     try:
         keys = {thumbprint(key["public_key"], "Ed25519"): (key["public_key"], *term(key)) for key in record["keys"]}
         revoked = [(entry["agent"], instant(entry["issued_before"])) for entry in record.get("revoked", [])]
@@ -435,7 +444,7 @@ def verify_receipt(receipt: Any, issuers: list[Json]) -> Json:
 def check(options: argparse.Namespace) -> Json:
     """What the command found. Raises Refused, OSError."""
     issuers = read_issuers(options.issuer)
-    data = Path(options.file).read_bytes()
+    data = file_bytes(options.file)
     if options.command == "credential":
         credential = read_credential(data.decode("ascii", "replace").strip())
         at = time.time() * 1000 if options.at is None else options.at
@@ -445,13 +454,13 @@ def check(options: argparse.Namespace) -> Json:
     if options.command == "receipt":
         return verify_receipt(parse(data), issuers)
     envelope = read_envelope(parse(data))
-    tokens = [Path(path).read_text("ascii", "replace").strip() for path in options.credential]
+    tokens = [file_bytes(path).decode("ascii", "replace").strip() for path in options.credential]
     credential, is_revoked = signer(envelope, tokens, issuers)
     demand(not is_revoked, "revoked")
     found = {"verified": "agent", "issuer": credential.issuer, "from": envelope["from"], "ts": envelope["ts"]}
     if options.command == "envelope":
         return {**found, "payload": envelope["payload"]}
-    key = parse(Path(options.key).read_bytes())
+    key = parse(file_bytes(options.key))
     demand(isinstance(key, dict) and "sealing_key" in key, f"{options.key} has no sealing_key")
     return {**found, "sealed": True, "payload": open_sealed(envelope, key["sealing_key"])}
 

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "@jest/globals";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import type { Frame } from "../support/agent.ts";
+import { markedUtf8, UTF_16 } from "../support/encoded.ts";
 import { envelope, type Issuer, newAgent, newIssuer, newKey, resigned } from "./receipts.ts";
 import { refusal, refused, VECTORS, Verification } from "./verify-kit.ts";
 
@@ -143,6 +144,30 @@ describe("verify.py envelope", () => {
   test("refuses a credential of an issuer that is not trusted", async () => {
     const sent = envelope(bob, alice, "message.send", {});
     expect(refusal(await checked(sent, bob.token))).toEqual(refused("unknown_issuer"));
+  });
+});
+
+describe("verify.py, of files as PowerShell writes them,", () => {
+  const plain = (text: string): Buffer => Buffer.from(text);
+
+  /** Checks an envelope, with files in these encodings. */
+  const checked = async (delivered = plain, token = plain, issuer = plain) => {
+    const credential = await verification.file(token(`${alice.token}\n`));
+    const record = await verification.file(issuer(JSON.stringify(acme.record)));
+    const text = delivered(JSON.stringify(envelope(alice, bob, "message.send", {}), null, 2));
+    return await verification.run("envelope", text, "--issuer", record, "--credential", credential);
+  };
+
+  test("passes over a byte order mark", async () => {
+    expect(await checked(markedUtf8, markedUtf8, markedUtf8)).toMatchObject({ code: 0, ok: true });
+  });
+
+  test.each(UTF_16)("names a file in %s, and says how to write it", async (_, encoded) => {
+    for (const place of [0, 1, 2]) {
+      const [delivered, token, issuer] = [0, 1, 2].map((at) => (at === place ? encoded : plain));
+      const { code, reason } = await checked(delivered, token, issuer);
+      expect([code, reason]).toEqual([1, expect.stringMatching(/^\/.* is UTF-16; .*Set-Content -Encoding utf8$/)]);
+    }
   });
 });
 

@@ -28,11 +28,12 @@ export class Verification {
     });
   }
 
-  /** The path of a file with this content. */
+  /** The path of a file with this content: a text, bytes, or the value of a JSON text. */
   async file(content: object | string): Promise<string> {
     this.#files += 1;
     const path = join(this.#folder.path, String(this.#files));
-    await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
+    const isWritten = typeof content === "string" || content instanceof Uint8Array;
+    await writeFile(path, isWritten ? content : JSON.stringify(content));
     return path;
   }
 

@@ -10,7 +10,7 @@ async function ended(
   run: (args: string[], io: Io) => Promise<number>,
   args: readonly string[],
   env: Io["env"],
-  stdin = "",
+  stdin: string | Uint8Array = "",
 ) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const code = await run([...args], { env, stdin: Readable.from([stdin]), stdout, stderr });
@@ -23,7 +23,7 @@ async function ended(
 const NOWHERE = "http://127.0.0.1:9";
 
 /** `npm run keys`, on a keys file. */
-export const keysCommand = (keysFile: string, args: readonly string[], stdin?: string) =>
+export const keysCommand = (keysFile: string, args: readonly string[], stdin?: string | Uint8Array) =>
   ended(runKeys, args, { RELAY_KEYS_FILE: keysFile, RELAY_URL: NOWHERE }, stdin);
 
 /** `npm run admin`. */

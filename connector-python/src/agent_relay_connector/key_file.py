@@ -1,6 +1,7 @@
 """Key files, as `relay keygen` and `npm run keys` write them: one JSON object."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, cast
 
 from .accept_from import is_accept_from
@@ -8,6 +9,7 @@ from .agent_id import is_agent_id
 from .credentials.issuer_record import read_issuer_record
 from .credentials.read_credential import Credential, read_credential
 from .errors import RelayError
+from .file_text import decode_text
 from .given import AgentKey, SealingKey
 from .iso_time import epoch_ms_of
 from .keys import signing_key
@@ -16,6 +18,7 @@ from .strict_json import members_of, parse_json, text_of
 from .types import JsonObject
 
 _HINT = "relay keygen makes one: {agent_id, key_id, alg, private_key or secret}, in base64url."
+_UTF_8 = "Write it as UTF-8, in PowerShell with Set-Content -Encoding utf8."
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,10 @@ def read_key_file(path: str) -> KeyFile:
     """Raises `invalid_key`, or `invalid_credential`, with what is wrong with the file."""
     origin = f"The key file {path}"
     try:
-        with open(path, encoding="utf-8") as file:
-            members = members_of(parse_json(file.read()))
+        text = decode_text(Path(path).read_bytes())
+        if text is None:
+            raise RelayError("invalid_key", f"{origin} is UTF-16.", _UTF_8)
+        members = members_of(parse_json(text))
     except OSError as problem:
         raise _invalid(f"{origin} cannot be read ({problem.strerror}).") from None
     except ValueError:

@@ -1,6 +1,6 @@
 import type { Connector } from "../connector.ts";
 import type { ConnectorState, DecidedSession, Notice, Warning } from "../types.ts";
-import { Failure, hintOf } from "./failure.ts";
+import { Failure, failureOf } from "./failure.ts";
 import { Repeats } from "./repeats.ts";
 import type { Reporter } from "./reporter.ts";
 
@@ -23,14 +23,14 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
     if (leftOut !== undefined) reportNotice(notice, counting(leftOut, reporter));
   });
   connector.on("error", (error) => {
-    const { code, message, retry, cause, envelopeId } = error;
+    const { code, retry, cause, envelopeId } = error;
     const isRepeat = code === "unreachable" && hasSaidWhy;
     if (code === "unreachable") hasSaidWhy = true;
     if (isRepeat && !json) return;
     const leftOut = code === "unreachable" || envelopeId !== undefined ? 0 : repeats.next(`error ${code}`);
     if (leftOut === undefined) return;
-    const text = cause instanceof Failure ? `${cause.message} ${cause.hint}` : `${message} ${hintOf(error)}`;
-    counting(leftOut, reporter).report("problem", text, { code, retry }, "yellow");
+    const { message, hint } = cause instanceof Failure ? cause : failureOf(error);
+    counting(leftOut, reporter).report("problem", `${message} ${hint}`, { code, retry }, "yellow");
   });
   connector.on("warning", (warning) => reportWarning(warning, reporter));
   connector.on("overflow", ({ dropped }) => {

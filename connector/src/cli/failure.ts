@@ -1,5 +1,6 @@
 import { RelayError, type Retry, retryOf } from "../errors.ts";
 import { exitCodeOf } from "./exit-codes.ts";
+import { withAuthorities } from "./extra-authorities.ts";
 
 /** Details of a failure, where they are known. */
 export interface FailureDetails {
@@ -86,7 +87,10 @@ export function usageError(message: string, hint = "See --help."): Failure {
 /** Turns any thrown value into a Failure. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  if (error instanceof RelayError) return new Failure(error.code, error.message, hintOf(error), error);
+  if (error instanceof RelayError) {
+    const { message, hint } = withAuthorities({ message: error.message, hint: hintOf(error) });
+    return new Failure(error.code, message, hint, error);
+  }
   return new Failure("failed", (error as Error)?.message ?? String(error), "If it happens again, report it.", {
     retry: "later",
   });

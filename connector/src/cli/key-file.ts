@@ -8,7 +8,7 @@ import { importSigningKey } from "../keys.ts";
 import type { SealingKeyPair } from "../sealing/sealing-keys.ts";
 import type { AgentKey, CredentialWithKeys, JsonObject } from "../types.ts";
 import { Failure } from "./failure.ts";
-import { jsonOf } from "./files.ts";
+import { jsonOf, textIn } from "./files.ts";
 import { okpKeyOf } from "./okp-keys.ts";
 import { type SealingKeyList, sealingKeysOf } from "./sealing-key-list.ts";
 
@@ -49,6 +49,8 @@ export interface SigningAgent {
   readonly acceptFrom?: readonly string[] | undefined;
 }
 
+const INVALID = "invalid_key";
+
 /** @throws {Failure} `invalid_key`, or `invalid_credential`, with what is wrong with the file. */
 export async function readKeyFile(file: string): Promise<SigningAgent> {
   const read = async () => await signingAgentOf(await readKeyRecord(file), `The key file ${file}`);
@@ -64,10 +66,11 @@ async function presentIn({ credential }: SigningAgent, file: string): Promise<Cr
 
 /** The members of the file, unchecked. @throws {Failure} `invalid_key`. */
 export async function readKeyRecord(file: string): Promise<JsonObject> {
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw invalid(`The key file ${file} cannot be read (${error.code}).`);
+  const origin = `The key file ${file}`;
+  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    throw invalid(`${origin} cannot be read (${error.code}).`);
   });
-  return membersOf(jsonOf(text, () => invalid(`The key file ${file} is not JSON.`)));
+  return membersOf(jsonOf(textIn(bytes, origin, INVALID), () => invalid(`${origin} is not JSON.`)));
 }
 
 /**
@@ -138,7 +141,7 @@ function acceptFromIn({ accept_from: given }: JsonObject, origin: string): reado
 }
 
 function invalid(message: string): Failure {
-  return new Failure("invalid_key", message, "relay keygen --help shows what a key file looks like.");
+  return new Failure(INVALID, message, "relay keygen --help shows what a key file looks like.");
 }
 
 function mismatch(message: string): Failure {

@@ -1,5 +1,5 @@
 import { Connector } from "../connector.ts";
-import { McpAgent } from "../mcp/agent.ts";
+import { type LookUps, McpAgent } from "../mcp/agent.ts";
 import { reportConnection } from "./connection-reports.ts";
 import { controlPlace } from "./control/place.ts";
 import { hintOf } from "./failure.ts";
@@ -21,14 +21,18 @@ export interface McpAgentOptions {
   readonly maxDeliveryAgeMs: number | undefined;
 }
 
-/** The agent of `relay mcp`, not started, of what its files have now. @throws {Failure | RelayError} as readIdentity and readTrust do. */
+/**
+ * The agent of `relay mcp`, not started, of what its files have now. @throws {Failure | RelayError} as readIdentity and readTrust do.
+ * @param former the one before it, whose connection has ended.
+ */
 export async function mcpAgent(
   options: McpAgentOptions,
   http: RelayHttp,
   reporter: Reporter,
   io: Io,
+  former?: McpAgent,
 ): Promise<McpAgent> {
-  const { key, json, takeOver, requireVerified, maxDeliveryAgeMs } = options;
+  const { key, json, requireVerified, maxDeliveryAgeMs } = options;
   const signing = requireKey(await readIdentity(key, io.env, reporter));
   const trust = await readTrust(options.trust ?? [], signing.trust.issuers, io);
   const open = (takesOver: boolean) => {
@@ -40,6 +44,8 @@ export async function mcpAgent(
     reportConnection(own, http.websocketUrl, reporter, json);
     return own;
   };
+  // Two servers that took over at each call would end each other's connection without end.
+  const takeOver = options.takeOver && former?.wasOnline !== true;
   const believesAsOthers = !options.trust && !requireVerified && maxDeliveryAgeMs === undefined;
   const place = controlPlace(signing, http.websocketUrl, io, reporter);
   const shares = (holder: "this" | "other") => {
@@ -54,8 +60,9 @@ export async function mcpAgent(
     reporter.report("closed", `${message} ${hintOf(state.error)}`, { code, retry }, "red");
   });
   const asked = (signal: AbortSignal) => new RelayHttp(http.url, { env: io.env, signal });
-  return new McpAgent(connector, {
+  const lookUps: LookUps = {
     presenceOf: (agentId, signal) => asked(signal).presence(agentId),
     sessionOf: (sessionId, signal) => asked(signal).session(sessionId),
-  });
+  };
+  return new McpAgent(connector, lookUps, former);
 }

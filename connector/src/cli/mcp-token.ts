@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { Failure, usageError } from "./failure.ts";
+import { textIn } from "./files.ts";
 import type { Io } from "./io.ts";
 import { writePrivateText } from "./private-file.ts";
 
@@ -39,7 +40,7 @@ async function tokenOf(file: string, own: number | undefined): Promise<string | 
   try {
     handle = await open(file, AS_IT_IS);
     await requireOwn(handle, file, own);
-    return checked((await handle.readFile("utf8")).trim(), file);
+    return checked(textIn(await handle.readFile(), file).trim(), file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;

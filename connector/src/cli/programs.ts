@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Delivery } from "../types.ts";
 import { within } from "../within.ts";
 import { readableEnvelope } from "./delivery-line.ts";
+import { textIn } from "./files.ts";
 import { SECRET_VARIABLES } from "./identity.ts";
 import type { Io } from "./io.ts";
 import { jsonLine } from "./output.ts";
@@ -97,7 +98,7 @@ function collect(child: ChildProcess): () => string | undefined {
     bytes += chunk.length;
     if (bytes <= MAX_OUTPUT_BYTES) chunks.push(chunk);
   });
-  return () => (bytes > MAX_OUTPUT_BYTES ? undefined : Buffer.concat(chunks).toString("utf8"));
+  return () => (bytes > MAX_OUTPUT_BYTES ? undefined : textIn(Buffer.concat(chunks), "What it printed"));
 }
 
 /** Ends the program and what it started. */

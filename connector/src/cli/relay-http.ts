@@ -6,6 +6,7 @@ import { answerTo } from "../http-answer.ts";
 import { type FailedRequest, type NetworkError, networkErrorOf, wasNeverSent } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
 import { saidText, shownText } from "../said-text.ts";
+import { withAuthorities } from "./extra-authorities.ts";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 
@@ -156,7 +157,8 @@ export class RelayHttp {
     const isHttp = this.httpUrl === undefined && !this.url.startsWith("ws");
     const where = isHttp ? "The relay's address is that of --url or RELAY_URL." : this.addressHint;
     const sent = isForbidden || (name !== "TimeoutError" && wasNeverSent(cause)) ? "refused" : "unknown";
-    return new Failure("unreachable", `The relay at ${this.baseUrl} is not reachable: ${why}.`, `${hint} ${where}`, {
+    const told = withAuthorities({ message: `The relay at ${this.baseUrl} is not reachable: ${why}.`, hint });
+    return new Failure("unreachable", told.message, `${told.hint} ${where}`, {
       retry,
       ...(isPost && { outcome: sent }),
     });

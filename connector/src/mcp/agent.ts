@@ -1,3 +1,4 @@
+import type { RelayError } from "../errors.ts";
 import { MAX_INBOX } from "../limits.ts";
 import type { AgentConnection } from "./agent-connection.ts";
 import { type Arrival, DecidedSessions, senderOf } from "./decided-sessions.ts";
@@ -23,17 +24,41 @@ export class McpAgent {
   readonly connector: AgentConnection;
   readonly presenceOf: PresenceOf;
   readonly sessionOf: SessionOf;
-  readonly queue: MessageQueue<Arrival> = new MessageQueue(MAX_INBOX, senderOf);
+  readonly queue: MessageQueue<Arrival>;
   /** Messages that the model has seen. */
-  readonly received: ReceivedMessages = new ReceivedMessages();
-  readonly requests: SessionRequests = new SessionRequests();
-  readonly decisions: DecidedSessions = new DecidedSessions();
+  readonly received: ReceivedMessages;
+  readonly requests: SessionRequests;
+  readonly decisions: DecidedSessions;
+  /** Of the connection before this one, until this one is online. */
+  #endedBy: RelayError | undefined;
+  #wasOnline: boolean;
 
-  /** @param connector not started. */
-  constructor(connector: AgentConnection, { presenceOf, sessionOf }: LookUps) {
+  /**
+   * @param connector not started.
+   * @param former the one before it, whose connection has ended: what the same agent received stays.
+   */
+  constructor(connector: AgentConnection, { presenceOf, sessionOf }: LookUps, former?: McpAgent) {
     this.connector = connector;
+    const kept = former?.connector.agent === connector.agent ? former : undefined;
+    this.queue = kept?.queue ?? new MessageQueue(MAX_INBOX, senderOf);
+    this.received = kept?.received ?? new ReceivedMessages();
+    this.requests = kept?.requests ?? new SessionRequests();
+    this.decisions = kept?.decisions ?? new DecidedSessions();
+    const state = former?.connector.state;
+    this.#endedBy = state?.status === "closed" ? state.error : undefined;
+    this.#wasOnline = former?.wasOnline ?? false;
     this.presenceOf = presenceOf;
     this.sessionOf = sessionOf;
+  }
+
+  /** Why there was no connection at the last attempt. */
+  get endedBy(): RelayError | undefined {
+    return this.connector.refusal ?? this.#endedBy;
+  }
+
+  /** Or one before it was. */
+  get wasOnline(): boolean {
+    return this.#wasOnline;
   }
 
   /** Starts connecting; the connector's state tells the progress. */
@@ -44,8 +69,12 @@ export class McpAgent {
       this.queue.add(delivery);
     });
     this.connector.on("overflow", () => this.queue.countDropped());
+    this.queue.begin();
     this.connector.on("state", ({ status }) => {
       if (status === "closed") this.queue.end();
+      if (status !== "online") return;
+      this.#wasOnline = true;
+      this.#endedBy = undefined;
     });
     this.connector.on("notice", (notice) => {
       if (notice.kind === "pending_sessions") this.requests.noticed(notice.sessions);

@@ -1,6 +1,7 @@
 import { z } from "zod";
+import type { RelayError } from "../errors.ts";
 import type { ConnectorState } from "../types.ts";
-import type { AgentConnection } from "./agent-connection.ts";
+import type { McpAgent } from "./agent.ts";
 import { hintOf } from "./tool-errors.ts";
 
 /** The connection in the results of tools. */
@@ -23,33 +24,33 @@ export const ConnectionState = z.strictObject({
 const OTHER =
   "another process of your agent on this machine, which gets every message, too, and may answer it: ask your user which of you does";
 
-export function connectionStateOf({
-  state,
-  relayUrl: url,
-  since,
-  isShared,
-}: Pick<AgentConnection, "state" | "relayUrl" | "since" | "isShared">): z.infer<typeof ConnectionState> {
+export function connectionStateOf({ connector, endedBy }: McpAgent): z.infer<typeof ConnectionState> {
+  const { state, relayUrl: url, since, isShared } = connector;
   const { status } = state;
   const shared = isShared && { shared_with: OTHER };
   const retry = status === "reconnecting" && { retry_in_ms: state.retryInMs };
-  return { status, url, since_iso: since.toISOString(), ...shared, ...whyNot(state), ...retry };
+  return { status, url, since_iso: since.toISOString(), ...shared, ...whyNot(state, endedBy), ...retry };
 }
 
 type Why = Pick<z.infer<typeof ConnectionState>, "reason" | "message" | "hint">;
 
 const BY_ITSELF = "It is tried again by itself.";
+const BY_THE_NEXT = "The next call tries again.";
+const LOOK_AGAIN = "Call my_status again in a few seconds.";
 
-/** Why the agent is not online, as far as that is known. */
-function whyNot(state: ConnectorState): Why {
+/** Why the agent is not online, as far as that is known. @param endedBy of the connection before. */
+function whyNot(state: ConnectorState, endedBy: RelayError | undefined): Why {
   if (state.status === "online") return {};
   if (state.status === "idle" || state.status === "connecting") {
-    return { message: "The relay has not answered yet.", hint: "Call my_status again in a few seconds." };
+    if (endedBy === undefined) return { message: "The relay has not answered yet.", hint: LOOK_AGAIN };
+    const { code: reason, message } = endedBy;
+    return { reason, message, hint: `${hintOf(endedBy)} It is tried again now. ${LOOK_AGAIN}` };
   }
   const { error } = state;
   const isTried = state.status === "reconnecting";
   if (error !== undefined) {
     const { code: reason, message } = error;
-    return { reason, message, hint: isTried ? `${hintOf(error)} ${BY_ITSELF}` : hintOf(error) };
+    return { reason, message, hint: `${hintOf(error)} ${isTried ? BY_ITSELF : BY_THE_NEXT}` };
   }
   if (!isTried) return {};
   const message =

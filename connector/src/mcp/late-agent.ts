@@ -2,17 +2,24 @@ import { RelayError } from "../errors.ts";
 import type { McpAgent } from "./agent.ts";
 
 /**
- * The agent that the tools act as, from when it can be made: its key may not be readable yet. Each call that finds none tries
- * again, and says why not, so that what a person mends meanwhile counts without a restart.
+ * Makes an agent, not started. Rejects with an error that has `code`, `message` and `hint`.
+ * @param former the one before it, whose connection has ended.
+ */
+export type Make = (former: McpAgent | undefined) => Promise<McpAgent>;
+
+/**
+ * The agent that the tools act as, from when it can be made: its key may not be readable yet. Each call that finds none, or one
+ * whose connection has ended, tries again, and says why not, so that what a person mends meanwhile counts without a restart.
  */
 export class LateAgent {
-  readonly #make: () => Promise<McpAgent>;
+  readonly #make: Make;
   readonly #listeners = new Set<(agent: McpAgent) => void>();
   #agent: Promise<McpAgent> | undefined;
+  /** The latest, whatever became of its connection. */
+  #made: McpAgent | undefined;
   #isClosed = false;
 
-  /** @param make not started; rejects with an error that has `code`, `message` and `hint`. */
-  constructor(make: () => Promise<McpAgent>) {
+  constructor(make: Make) {
     this.#make = make;
   }
 
@@ -21,6 +28,16 @@ export class LateAgent {
     if (this.#isClosed) throw new RelayError("closed");
     this.#agent ??= this.#begin();
     return await this.#agent;
+  }
+
+  /** The same, but where its connection has ended, one that has begun to connect. Calls that come together begin one. */
+  async connecting(): Promise<McpAgent> {
+    const present = this.present();
+    const begun = this.#agent;
+    const agent = await present;
+    if (agent.connector.state.status !== "closed") return agent;
+    if (this.#agent === begun) this.#agent = this.#begin();
+    return await this.present();
   }
 
   /** Calls the listener with each delivery, once it waits for a call. @returns a function that ends it. */
@@ -38,7 +55,8 @@ export class LateAgent {
 
   async #begin(): Promise<McpAgent> {
     try {
-      const agent = await this.#make();
+      const agent = await this.#make(this.#made);
+      this.#made = agent;
       agent.start();
       agent.connector.on("delivery", () => {
         for (const listener of this.#listeners) listener(agent);

@@ -55,6 +55,11 @@ export class MessageQueue<T> {
     this.#dropped += 1;
   }
 
+  /** More may follow, also after an end. */
+  begin(): void {
+    this.#hasEnded = false;
+  }
+
   /** None follows; those that wait can still be taken. */
   end(): void {
     this.#hasEnded = true;

@@ -74,7 +74,8 @@ export const waitForMessages: Tool<typeof WaitInput, typeof WaitOutput> = {
   input: WaitInput,
   output: WaitOutput,
   annotations: { destructiveHint: false },
-  async run({ timeout_seconds, max }, { connector, queue, received }, { signal, call }) {
+  async run({ timeout_seconds, max }, agent, { signal, call }) {
+    const { connector, queue, received } = agent;
     const nobodyWaits = AbortSignal.any([signal, call.abandoned]);
     const { items, waiting, dropped, putBack } = await queue.take(max, timeout_seconds * 1000, nobodyWaits);
     call.takes(putBack);
@@ -88,7 +89,7 @@ export const waitForMessages: Tool<typeof WaitInput, typeof WaitOutput> = {
       ...(decided.length > 0 && { decided_sessions: decided }),
       waiting,
       dropped,
-      connection: connectionStateOf(connector),
+      connection: connectionStateOf(agent),
     };
   },
   preface({ messages, decided_sessions, connection }) {

@@ -29,6 +29,7 @@ export const checkPresence: Tool<typeof PresenceInput, typeof PresenceOutput> = 
   input: PresenceInput,
   output: PresenceOutput,
   annotations: { readOnlyHint: true },
+  isWithoutConnection: true,
   async run({ agent_id }, { presenceOf }, { signal }) {
     const presence = Presence.safeParse(await presenceOf(agent_id, signal));
     if (!presence.success) throw new RelayError("refused");

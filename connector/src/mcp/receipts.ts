@@ -17,6 +17,7 @@ export const sessionReceipt: Tool<typeof ReceiptInput, typeof ReceiptOutput> = {
   input: ReceiptInput,
   output: ReceiptOutput,
   annotations: { readOnlyHint: true },
+  isWithoutConnection: true,
   async run({ session_id }, agent, { signal }) {
     try {
       return { receipt: { ...(await agent.connector.receipt(session_id)) }, next_action: TO_KEEP };

@@ -34,8 +34,8 @@ const CallTool = z.looseObject({ method: z.literal("tools/call"), params: z.unkn
 const CallParams = z.looseObject({ name: z.string(), arguments: z.record(z.string(), z.unknown()).optional() });
 
 /**
- * Serves the tools to the client on the transport. When there is no agent, such as without a readable key, or the relay ends its
- * connection for good, the server stays and the tools return the reason.
+ * Serves the tools to the client on the transport. When there is no agent, such as without a readable key, or its connection has
+ * ended, the server stays, and the tools try again and return the reason.
  * @param isBehind whether the client reads less than it is told, where the transport does not wait for that.
  * @returns once it serves, with a promise of its end: that of the transport.
  */

@@ -31,7 +31,7 @@ export const myStatus: Tool<typeof StatusInput, typeof StatusOutput> = {
   name: "my_status",
   title: "My status",
   description:
-    "Your agent id, connection, how many messages wait, the sessions that you have yet to decide, and those of yours that were decided. received false: it came while you were offline: reject it, or have its requester request again. A closed connection stays closed: a person has to do what `hint` says.",
+    "Your agent id, connection, how many messages wait, the sessions that you have yet to decide, and those of yours that were decided. received false: it came while you were offline: reject it, or have its requester request again. A closed connection is tried again by each call, once a person has done what `hint` says.",
   input: StatusInput,
   output: StatusOutput,
   annotations: { readOnlyHint: true, openWorldHint: false },
@@ -40,7 +40,7 @@ export const myStatus: Tool<typeof StatusInput, typeof StatusOutput> = {
     await firstAttempt(connector, signal);
     return {
       agent_id: connector.agent,
-      connection: connectionStateOf(connector),
+      connection: connectionStateOf(agent),
       waiting: queue.size,
       dropped: queue.dropped,
       pending_sessions: (await undecided(agent, signal)).map(pendingSession),

@@ -38,8 +38,9 @@ const HINTS: Readonly<Record<string, string>> = {
   target_not_online: "Send it again when the target is online; wait_online_seconds waits for that.",
   not_a_relay:
     "A person corrects RELAY_URL, or sets RELAY_HTTP_URL to where the relay answers over HTTP, then starts relay mcp again.",
-  superseded_elsewhere: "A person stops the other, or starts relay mcp with --take-over, which ends it.",
-  superseded: "A person stops the other connection, then starts relay mcp again.",
+  superseded_elsewhere:
+    "A person stops the other; then call again. Or a person starts relay mcp with --take-over, which ends it.",
+  superseded: "A person stops the other connection; then call again.",
   unknown_session:
     "Take the session_id of a session.request, or of pending_sessions in my_status. The relay forgets a session an hour after its end.",
   invalid_envelope:

@@ -4,7 +4,6 @@ import { RelayError } from "../errors.ts";
 import { membersOf } from "../frames.ts";
 import { parseJson } from "../parse-json.ts";
 import { printable, printableValues } from "../said-text.ts";
-import type { ConnectorState } from "../types.ts";
 import type { McpAgent } from "./agent.ts";
 import type { Call } from "./calls/call.ts";
 import { connectionStateOf } from "./connection-state.ts";
@@ -29,6 +28,8 @@ export interface Tool<I extends z.ZodObject, O extends z.ZodObject> {
   readonly output: O;
   /** What is left out has MCP's default: not read-only, destructive, not idempotent, open world. */
   readonly annotations: Omit<ToolAnnotations, "title">;
+  /** It needs none, and begins none where the agent's has ended. */
+  readonly isWithoutConnection?: boolean;
   /** What it throws becomes the tool's error; the texts of one with a code and a hint are passed on. */
   run(input: z.output<I>, agent: McpAgent, call: ToolCall): Promise<z.input<O>>;
   /** What it returns is signed: as structured content it stays as it is. */
@@ -42,7 +43,8 @@ type AnyTool = Tool<z.ZodObject, z.ZodObject>;
 /** Never rejects: that there is no agent is an error of the tool, too. */
 export async function runTool(tool: AnyTool, given: unknown, late: LateAgent, call: ToolCall): Promise<CallToolResult> {
   try {
-    return await runAs(await late.present(), tool, given, call);
+    const agent = tool.isWithoutConnection ? late.present() : late.connecting();
+    return await runAs(await agent, tool, given, call);
   } catch (error) {
     // Its hint is for whoever starts the process, who alone can mend it.
     return failed(
@@ -55,21 +57,24 @@ export async function runTool(tool: AnyTool, given: unknown, late: LateAgent, ca
 /** Never rejects: what is wrong with the arguments is an error of the tool, so that a model can mend it. */
 async function runAs(agent: McpAgent, tool: AnyTool, given: unknown, call: ToolCall): Promise<CallToolResult> {
   const input = tool.input.safeParse(given ?? {}, { reportInput: true });
-  if (!input.success) return failed(argumentErrorOf(input.error), connectionStateOf(agent.connector));
+  if (!input.success) return failed(argumentErrorOf(input.error), connectionStateOf(agent));
   try {
     const output = await tool.run(input.data, agent, call);
     return succeeded(output, tool);
   } catch (error) {
-    const { connector } = agent;
-    return failed(errorOf(finalOf(error, connector.state)), connectionStateOf(connector));
+    return failed(errorOf(finalOf(error, agent)), connectionStateOf(agent));
   }
 }
 
 /** Where there is no connection, that is the reason why nothing was sent, whatever gave up first. */
-function finalOf(error: unknown, state: ConnectorState): unknown {
-  const isOfNoConnection = error instanceof RelayError && (error.code === "closed" || error.code === "timeout");
-  if (!isOfNoConnection || error.outcome !== "refused") return error;
-  return (state.status === "closed" || state.status === "reconnecting") && state.error ? state.error : error;
+function finalOf(error: unknown, { connector: { state }, endedBy }: McpAgent): unknown {
+  if (!(error instanceof RelayError) || error.outcome !== "refused") return error;
+  const { code } = error;
+  // Of a connection that is tried by itself, `unreachable` has the reason in its text.
+  const isOfNoConnection =
+    code === "closed" || code === "timeout" || (code === "unreachable" && state.status !== "reconnecting");
+  if (!isOfNoConnection) return error;
+  return (state.status === "closed" || state.status === "reconnecting" ? state.error : endedBy) ?? error;
 }
 
 /**

@@ -29,7 +29,7 @@ export class ControlSockets {
   }
 
   get folder(): string {
-    return this.#line.file(`agent-relay-${process.getuid?.()}`);
+    return this.#line.file(".agent-relay/run");
   }
 
   /** The socket of the process that has an agent's connection. Call it before a test puts others beside it. */
@@ -60,9 +60,8 @@ export class ControlSockets {
     const { key } = this.#line.stage.agent("alice");
     const signing = { agent, key, credential: undefined, sealingKeys: [], trust: { issuers: [] } };
     const { signal } = new AbortController();
-    const env = { XDG_RUNTIME_DIR: this.#line.folder };
-    const { websocketUrl } = new RelayHttp(url, { env, signal });
-    return { signing, websocketUrl, self: randomUUID(), env, signal, warn: () => {} };
+    const { websocketUrl } = new RelayHttp(url, { env: {}, signal });
+    return { signing, websocketUrl, self: randomUUID(), signal, warn: () => {} };
   }
 
   /** As a command that has the key does. */

@@ -1,6 +1,7 @@
 import { chmod, chown, link, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
+import { markedUtf8, UTF_16 } from "../../../test/support/encoded.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { mcpToken } from "../../src/cli/mcp-token.ts";
 
@@ -25,6 +26,20 @@ async function given(file: string, owner: number): Promise<string> {
 describe("The token of a file", () => {
   test("is taken from one's own, root's from root's", async () => {
     expect(await tokenOf(async (file) => file)).toBe(TOKEN);
+  });
+
+  const encoding = (encoded: (text: string) => Buffer) => async (file: string) => {
+    await writeFile(file, encoded(`${TOKEN}\n`));
+    return file;
+  };
+
+  test("may have a byte order mark and the line end of Windows", async () => {
+    expect(await tokenOf(encoding(markedUtf8))).toBe(TOKEN);
+  });
+
+  test.each(UTF_16)("is not taken from a file in %s, which is named", async (_, encoded) => {
+    const refused = { code: "usage", message: expect.stringMatching(/token is UTF-16\.$/) };
+    await expect(tokenOf(encoding(encoded))).rejects.toMatchObject(refused);
   });
 
   test("is not taken from another user's, who knows it, though that is root", async () => {

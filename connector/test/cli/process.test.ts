@@ -24,7 +24,7 @@ const alice = () => line.stage.online("alice", line.url);
 
 /** `relay`, as the shell starts it. */
 function relay(...args: string[]): Process {
-  const env = { RELAY_URL: line.url, XDG_RUNTIME_DIR: line.folder };
+  const env = { RELAY_URL: line.url };
   const process = new Process([BIN, ...args], { cwd: line.folder, env });
   begun.push(process);
   return process;

@@ -28,7 +28,7 @@ describe("relay send, beside a relay listen of its agent,", () => {
     const refused = await line.run(["send", ...as("alice"), "agent://BOB", HELLO]);
     expect(refused.code).toBe(2);
     expect(await listener.stop()).toBe(0);
-    expect((await readdir(line.folder)).filter((name) => name.startsWith("agent-relay-"))).toHaveLength(1);
+    expect(await readdir(line.file(".agent-relay/run"))).toEqual([]);
   });
 
   test("through a listener says within 3 s that the relay is away, and that nothing was sent", async () => {

@@ -1,12 +1,13 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
+import { setHome } from "./home.ts";
 import { type Environment, Running } from "./running.ts";
 
 /** A command says what it waits for when that takes 2 s: a matter of how busy the machine is. */
 const WAITS = /^(?:\{"event":"waiting","message":")?Waiting for .*\n/gm;
 
-/** Runs command lines in a folder of its own, which is the working directory of this process from `start` to `stop`. */
+/** Runs command lines in a folder of its own, which is the working directory and the home of this process from `start` to `stop`. */
 export class Shell {
   readonly #running: Running[] = [];
   readonly #before = process.cwd();
@@ -19,6 +20,7 @@ export class Shell {
   async start(): Promise<void> {
     this.#folder = await temporaryFolder();
     process.chdir(this.folder);
+    setHome(this.folder);
   }
 
   file(name: string): string {
@@ -48,7 +50,7 @@ export class Shell {
     return `until [ -e ${this.file(name)} ] || [ ! -d ${this.folder} ]; do sleep 0.1; done`;
   }
 
-  /** Its environment is what is given here and nothing else, but for PATH and the folder of its sockets. */
+  /** Its environment is what is given here and nothing else, but for PATH. */
   begin(args: readonly string[], env: Environment = {}): Running {
     const running = new Running(args, this.environment(env));
     this.#running.push(running);
@@ -56,7 +58,10 @@ export class Shell {
   }
 
   /** @returns its exit code and what it printed, but for what it said that it waits for. */
-  async run(args: readonly string[], { env = {}, stdin = "" }: { env?: Environment; stdin?: string } = {}) {
+  async run(
+    args: readonly string[],
+    { env = {}, stdin = "" }: { env?: Environment; stdin?: string | Uint8Array } = {},
+  ) {
     const running = this.begin(args, env);
     running.stdin.end(stdin);
     const code = await running.end();
@@ -64,7 +69,7 @@ export class Shell {
   }
 
   protected environment(env: Environment): Environment {
-    return { PATH: process.env.PATH ?? "", XDG_RUNTIME_DIR: this.folder, ...env };
+    return { PATH: process.env.PATH ?? "", ...env };
   }
 
   /** Ends what one test began. */
@@ -75,6 +80,7 @@ export class Shell {
   async stop(): Promise<void> {
     await this.clear();
     process.chdir(this.#before);
+    setHome();
     await this.#folder?.[Symbol.asyncDispose]();
   }
 }

@@ -45,9 +45,10 @@ function connection(state: object, later?: { readonly ms: number; readonly state
 }
 
 /** @returns the answer that the tool gives after that time, and no sooner. */
-async function answer(tool: object, input: object, connector: AgentConnection, ms: number) {
+async function answer(tool: object, input: object, connector: AgentConnection, ms: number, former?: AgentConnection) {
   const lookUps = { presenceOf: async () => ({}), sessionOf: async () => ({}) };
-  const late = new LateAgent(async () => new McpAgent(connector, lookUps));
+  const before = former && new McpAgent(former, lookUps);
+  const late = new LateAgent(async () => new McpAgent(connector, lookUps, before));
   const call = { signal: new AbortController().signal, call: new Call() };
   let text = "";
   void runTool(tool as Parameters<typeof runTool>[0], input, late, call).then(({ content }) => {
@@ -88,5 +89,19 @@ describe("A model that wants to send while no relay answers is told why, and not
   test("sooner, when its question gives up first", async () => {
     const refused = await answer(askAgent, { ...HI, timeout_seconds: 1 }, connection(away), 1000);
     expect(refused).toMatchObject({ ...told, message: expect.stringContaining("connection refused") });
+  });
+});
+
+describe("A model whose agent had a connection that ended is told why, while the next one begins:", () => {
+  const error = new RelayError("superseded_elsewhere");
+  const told = { code: error.code, outcome: "refused", connection: { status: "connecting", reason: error.code } };
+
+  test.each([
+    ["its status, within 3 s", myStatus, {}, FIRST_ATTEMPT_MS, { connection: told.connection }],
+    ["what it sends, within 8 s", sendMessage, HI, AWAY_MS, told],
+    ["what it asks, when its question gives up first", askAgent, { ...HI, timeout_seconds: 1 }, 1000, told],
+  ])("%s", async (_, tool, input, ms, expected) => {
+    const [ended, begins] = [connection({ status: "closed", error }), connection({ status: "connecting" })];
+    expect(await answer(tool, input, begins, ms, ended)).toMatchObject(expected);
   });
 });

@@ -9,6 +9,7 @@ import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/type
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
 import type { AgentKey } from "../../src/index.ts";
+import { setHome } from "../cli/home.ts";
 import { type Environment, Running } from "../cli/running.ts";
 import { jsonLines, type TestAgent, WholeStage } from "../kit.ts";
 
@@ -145,6 +146,7 @@ export class McpStage extends WholeStage {
   override async start(): Promise<void> {
     await super.start();
     this.#folder = await temporaryFolder();
+    setHome(this.path("."));
   }
 
   /** Initialized; the connection to the relay may not be there yet. @param agent by name, or one that the relay does not know. */
@@ -194,7 +196,7 @@ export class McpStage extends WholeStage {
   }
 
   #begin(args: readonly string[], env: Environment = {}, output?: Writable): Running {
-    const running = new Running(args, { XDG_RUNTIME_DIR: this.path("."), ...env }, output);
+    const running = new Running(args, env, output);
     this.#running.push(running);
     return running;
   }
@@ -247,6 +249,7 @@ export class McpStage extends WholeStage {
 
   override async stop(): Promise<void> {
     await super.stop();
+    setHome();
     await this.#folder?.[Symbol.asyncDispose]();
   }
 }

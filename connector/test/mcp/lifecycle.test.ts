@@ -3,7 +3,7 @@ import type { Frame } from "../../../test/support/agent.ts";
 import { until } from "../../../test/support/until.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { shared } from "../fixture.ts";
-import { testAgent } from "../kit.ts";
+import { next, testAgent } from "../kit.ts";
 import { leapingTime } from "../times.ts";
 import { type Host, McpStage } from "./kit.ts";
 
@@ -19,16 +19,30 @@ afterAll(() => {
   jest.restoreAllMocks();
 });
 
-async function expectClosed(host: Host, code: string): Promise<void> {
-  await host.untilConnection("closed");
-  const told = { message: expect.any(String), hint: expect.any(String) };
-  const since = { url: expect.stringMatching(/^ws:/), since_iso: expect.any(String) };
-  const connection = { status: "closed", reason: code, ...told, ...since };
-  expect((await host.call("my_status")).connection).toEqual(connection);
-  const error = { code, hint: expect.any(String), connection };
+/** Resolves when the server has reported that its connection ended. */
+async function untilEnded(host: Host): Promise<void> {
+  await until("the connection has ended", () => host.events.includes("closed"));
+}
+
+/** Each call tries again meanwhile. */
+async function expectWhy(host: Host, code: string): Promise<void> {
+  const connection = async () => (await host.call("my_status")).connection;
+  await until("it is known why", async () => (await connection()).reason === code, 15_000);
+  const told = { reason: code, message: expect.any(String), hint: expect.any(String) };
+  expect(await connection()).toMatchObject({
+    url: expect.stringMatching(/^ws:/),
+    since_iso: expect.any(String),
+    ...told,
+  });
+  expect(host.hasEnded).toBe(false);
+}
+
+/** The same, where a start is refused at once. */
+async function expectRefused(host: Host, code: string): Promise<void> {
+  await expectWhy(host, code);
+  const error = { code, hint: expect.any(String), connection: { reason: code } };
   expect(await host.error("send_message", { to: BOB, message: "hi" })).toMatchObject(error);
   expect(await host.error("wait_for_messages", { timeout_seconds: 50 })).toMatchObject(error);
-  expect(host.hasEnded).toBe(false);
 }
 
 describe("The tools say why there is no connection, and the server stays", () => {
@@ -38,9 +52,10 @@ describe("The tools say why there is no connection, and the server stays", () =>
     await bob.send("agent://dora", { n: 1 });
     await until("it came", () => dora.notifications.length === 1);
     await stage.allow("alice", "bob");
-    await dora.untilConnection("closed");
+    await untilEnded(dora);
+    expect(dora.log).toContain("key_revoked");
     expect(await dora.call("wait_for_messages")).toMatchObject({ messages: [{ payload: { n: 1 } }] });
-    await expectClosed(dora, "key_revoked");
+    await expectWhy(dora, "unknown_key");
   });
 
   test("when another connection took the agent over; what was promised before is taken first", async () => {
@@ -57,7 +72,7 @@ describe("The tools say why there is no connection, and the server stays", () =>
     await bob.send(ALICE, { n: 1 });
     await stage.online("alice", stage.url, { takeOver: true });
     expect(await alice.call("wait_for_messages")).toMatchObject({ messages: [{ payload: { n: 1 } }] });
-    await expectClosed(alice, "superseded");
+    await expectRefused(alice, "superseded_elsewhere");
   });
 
   test("when another connection took the agent over, to a call that waits", async () => {
@@ -72,7 +87,7 @@ describe("The tools say why there is no connection, and the server stays", () =>
 describe("A host that never had a connection is told why, and its server stays,", () => {
   test("when the relay refuses its key; presence can still be asked", async () => {
     const stranger = await stage.host(testAgent("alice"), stage.url);
-    await expectClosed(stranger, "bad_signature");
+    await expectRefused(stranger, "bad_signature");
     expect(await stranger.call("check_presence", { agent_id: "agent://nobody" })).toMatchObject({ status: "not_seen" });
   });
 
@@ -82,7 +97,8 @@ describe("A host that never had a connection is told why, and its server stays,"
     const stranger = await stage.host(testAgent("stranger"), proxy.url);
     await until("it presents its key again", () => proxy.sent.length >= 2);
     leap(10_000);
-    await expectClosed(stranger, "unknown_key");
+    await untilEnded(stranger);
+    await expectWhy(stranger, "unknown_key");
   });
 
   test("while no relay answers: which one, since when, why, and what to do", async () => {
@@ -112,6 +128,46 @@ describe("A host that never had a connection is told why, and its server stays,"
     expect(await misled.error("check_presence", { agent_id: ALICE })).toMatchObject({
       code: "unreachable",
       retry: "fix",
+    });
+  });
+});
+
+describe("The first call after a connection has ended begins another, without a restart,", () => {
+  test("of an agent that another connection had taken over, whose unread messages stay", async () => {
+    const alice = await stage.onlineHost("alice", stage.url, ALONE);
+    const bob = await stage.online("bob", stage.url);
+    await bob.send(ALICE, { n: 1 });
+    await until("it came", () => alice.notifications.length === 1);
+    const other = await stage.online("alice", stage.url, { takeOver: true });
+    await untilEnded(alice);
+    const hi = { to: BOB, message: "hi" };
+    expect(await alice.error("send_message", hi)).toMatchObject({ code: "superseded_elsewhere" });
+    await other.close();
+    await stage.untilGone(ALICE);
+    await alice.call("send_message", { to: BOB, message: "here again" });
+    expect((await next(bob)).payload).toEqual({ message: "here again" });
+    await bob.send(ALICE, { n: 2 });
+    expect((await alice.take(2)).map(({ payload }) => payload.n)).toEqual([1, 2]);
+  });
+
+  test("but takes over only once, whatever --take-over says", async () => {
+    await stage.online("alice", stage.url);
+    const alice = await stage.onlineHost("alice", stage.url, [...ALONE, "--take-over"]);
+    const other = await stage.online("alice", stage.url, { takeOver: true });
+    await untilEnded(alice);
+    expect(await alice.error("send_message", { to: BOB, message: "hi" })).toMatchObject({
+      code: "superseded_elsewhere",
+    });
+    expect(other.state.status).toBe("online");
+  });
+
+  test("and with the key that its file has by then", async () => {
+    const file = await stage.keyFile(testAgent("alice"));
+    const alice = await stage.hostOf(file, stage.url);
+    await untilEnded(alice);
+    expect(await stage.keyFile(stage.agent("alice"))).toBe(file);
+    expect(await alice.call("send_message", { to: ALICE, message: "hi" })).toMatchObject({
+      can_deliver_realtime: true,
     });
   });
 });

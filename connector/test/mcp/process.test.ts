@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "@jest/globals";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { atHome } from "../cli/home.ts";
 import { BIN, Process } from "../cli/process.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
@@ -16,7 +17,14 @@ afterEach(async () => {
 /** How a host starts alice's server. */
 async function command() {
   const args = [BIN, "mcp", "--json", "--key", await stage.keyFile(stage.agent("alice"))];
-  return { args, cwd: stage.path("."), env: { RELAY_URL: stage.url, XDG_RUNTIME_DIR: stage.path(".") } };
+  return { args, cwd: stage.path("."), env: { RELAY_URL: stage.url } };
+}
+
+/** The same in the environment of a desktop, with the options of Node that `Process` adds. */
+async function hosted() {
+  const { args, cwd, env } = await command();
+  const desktop = { HOME: "/elsewhere", XDG_RUNTIME_DIR: "/elsewhere", TMPDIR: "/elsewhere" };
+  return { cwd, env: { ...env, ...desktop }, args: [...atHome(cwd), ...args] };
 }
 
 /** Its agent is online. */
@@ -30,13 +38,13 @@ async function server(): Promise<Process> {
 
 async function host(): Promise<Host> {
   const started = new Host(
-    new StdioClientTransport({ command: process.execPath, stderr: "ignore", ...(await command()) }),
+    new StdioClientTransport({ command: process.execPath, stderr: "ignore", ...(await hosted()) }),
   );
   ends.push(() => started.stop());
   return await started.start();
 }
 
-test("A server of a host shares the connection of another process, and takes over when that one is killed", async () => {
+test("A server of a host shares the connection of another process, whatever its environment is, and takes over when that one is killed", async () => {
   const [other, bob] = [await server(), await stage.online("bob", stage.url)];
   const model = await host();
   await model.untilConnection("online");

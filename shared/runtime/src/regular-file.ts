@@ -1,5 +1,6 @@
 import { constants, type Stats } from "node:fs";
 import { open } from "node:fs/promises";
+import { decodeText, IS_UTF_16 } from "./file-text.ts";
 
 /** A file cannot be read. The message goes on a sentence that begins with its name, and holds nothing of its text. */
 export class FileError extends Error {}
@@ -12,18 +13,16 @@ export interface RegularFile {
 /**
  * Reads a file that the operator names, at start or while a service runs. A pipe would be waited for, by a thread that no stop ends; a
  * file far larger than any that is meant would take memory and event loop.
- * @throws {FileError} when it cannot be read, is no regular file, or is larger than `mostBytes`.
+ * @throws {FileError} when it cannot be read, is no regular file, or is larger than `mostBytes`, or is UTF-16.
  */
-export async function readRegularFile(
-  path: string,
-  mostBytes: number,
-  encoding: "utf8" | "latin1" = "utf8",
-): Promise<RegularFile> {
+export async function readRegularFile(path: string, mostBytes: number): Promise<RegularFile> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(unreadable);
   const stats = await file.stat().catch(unreadable);
   if (!stats.isFile()) throw new FileError("is not a regular file");
   if (stats.size > mostBytes) throw new FileError(`is larger than ${mostBytes} bytes`);
-  return { text: await file.readFile(encoding).catch(unreadable), stats };
+  const text = decodeText(await file.readFile().catch(unreadable));
+  if (text === undefined) throw new FileError(IS_UTF_16);
+  return { text, stats };
 }
 
 function unreadable({ code }: NodeJS.ErrnoException): never {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { markedUtf8, utf16le } from "../../../test/support/encoded.ts";
 import { KeyStore } from "../src/key-store.ts";
 import { SettingsError } from "../src/settings.ts";
 
@@ -84,6 +85,18 @@ describe("The key store", () => {
     expect(names("one")).toEqual([]);
     await store.start();
     expect(names("one")).toEqual(["one"]);
+  });
+
+  test("takes a file with a byte order mark and the line ends of Windows", async () => {
+    await writeFile(path, markedUtf8(JSON.stringify(JSON.parse(keysFile("one")), null, 2)));
+    await store.start();
+    expect(names("one")).toEqual(["one"]);
+  });
+
+  test("does not start with a file in UTF-16, and says how to write it", async () => {
+    await writeFile(path, utf16le(keysFile("one")));
+    const problem = "RELAY_KEYS_FILE: is UTF-16; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
+    await expect(store.start()).rejects.toEqual(new SettingsError([problem]));
   });
 
   test.each([

@@ -3,6 +3,7 @@ import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { UTF_16 } from "../../../test/support/encoded.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { FileError, readRegularFile } from "../src/regular-file.ts";
 
@@ -31,6 +32,12 @@ test.each([
   const error = await readRegularFile(typeof made === "string" ? made : path, 100).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(FileError);
   expect((error as Error).message).toBe(message);
+});
+
+test.each(UTF_16)("One in %s is refused, with how to write it", async (_, encoded) => {
+  await writeFile(path, encoded("{}"));
+  const message = "is UTF-16; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
+  await expect(readRegularFile(path, 100)).rejects.toEqual(new FileError(message));
 });
 
 async function tenGigabytes(): Promise<void> {

@@ -1,4 +1,3 @@
-import { createInterface } from "node:readline";
 import { Connector } from "../../connector.ts";
 import { AGENT_OPTIONS, deliveryAgeMs, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
@@ -11,6 +10,7 @@ import { deliveryLine } from "../delivery-line.ts";
 import { runForDelivery } from "../exec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, failureOf, usageError } from "../failure.ts";
+import { inputLines } from "../files.ts";
 import { readIdentity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
 import { writeLine } from "../output.ts";
@@ -110,15 +110,20 @@ have the agent's key, and {"follow":true}, which is answered with the connection
     if (io.signal.aborted) close();
     const socket = await controlServer.start();
     let notRun = 0;
+    let unreadable: unknown;
     try {
       void connector.start();
-      if (values.stdin) void serveInput(connector, io).finally(close);
+      const failed = (error: unknown) => {
+        unreadable = error;
+      };
+      if (values.stdin) void serveInput(connector, io).catch(failed).finally(close);
       for await (const delivery of connector) {
         await writeLine(io.stdout, deliveryLine(delivery, io.stdout, json), io.signal);
         if (!program) continue;
         if (io.signal.aborted) notRun += 1;
         else await runForDelivery(delivery, program, io);
       }
+      if (unreadable !== undefined) throw unreadable;
     } catch (error) {
       throw await endOf(error, place, socket);
     } finally {
@@ -149,9 +154,8 @@ function reportNotRun(deliveries: number, reporter: Reporter): void {
   reporter.report("exec_skipped", text, { deliveries }, "yellow");
 }
 
-async function serveInput(connector: Connector, { stdin, stdout, signal }: Io): Promise<void> {
+async function serveInput(connector: Connector, io: Io): Promise<void> {
+  const { stdout, signal } = io;
   const write = (line: string) => writeLine(stdout, line, signal);
-  await serveRequestLines(createInterface({ input: stdin, signal }), write, connector, {
-    bounded: (call) => call(signal),
-  });
+  await serveRequestLines(inputLines(io), write, connector, { bounded: (call) => call(signal) });
 }

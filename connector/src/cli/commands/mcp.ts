@@ -1,5 +1,4 @@
-import type { McpAgent } from "../../mcp/agent.ts";
-import { LateAgent } from "../../mcp/late-agent.ts";
+import { LateAgent, type Make } from "../../mcp/late-agent.ts";
 import { AGENT_OPTIONS, deliveryAgeMs, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -67,7 +66,7 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
     if (http.isDefault) reporter.warn(`Neither --url nor RELAY_URL says which relay: ${http.url}.`, { url: http.url });
     const takeOver = values["take-over"] === true;
     const options = { key, json, takeOver, trust, requireVerified, maxDeliveryAgeMs };
-    const make = () => mcpAgent(options, http, reporter, io);
+    const make: Make = (former) => mcpAgent(options, http, reporter, io, former);
     const file = keyFileOf(key, io.env);
     if (address === undefined) return await overStdio(make, file, reporter, io);
     // Before it connects: who starts a server sees how it ends.
@@ -77,17 +76,15 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
   },
 };
 
-type Make = () => Promise<McpAgent>;
-
 /**
  * A client shows of a process that ended that it has: while there is no agent, such as without a key, the tools say why, and each
  * call looks again.
  */
 async function overStdio(make: Make, keyFile: string | undefined, reporter: Reporter, io: Io): Promise<number> {
   let failure: Failure | undefined;
-  const agent = new LateAgent(async () => {
+  const agent = new LateAgent(async (former) => {
     try {
-      const made = await make();
+      const made = await make(former);
       failure = undefined;
       return made;
     } catch (error) {

@@ -1,7 +1,7 @@
 import { lstat } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import type { ControlPlace } from "./place.ts";
-import { ANOTHER, madeSocketFolder, UNSHARED } from "./socket-folder.ts";
+import { madeSocketFolder, UNSHARED } from "./socket-folder.ts";
 import { newSocketPath } from "./socket-path.ts";
 import { removeStaleSockets } from "./stale-sockets.ts";
 
@@ -50,7 +50,11 @@ export class ControlSocket {
       await new Promise<void>((done, failed) => server.once("error", failed).once("close", done).listen(path, done));
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      this.#place.warn(`No control socket can be opened in ${folder} (${code}). ${UNSHARED}`, ANOTHER);
+      const text = `No control socket can be opened in ${folder} (${code}). ${UNSHARED}`;
+      this.#place.warn(
+        text,
+        "The folder has to be on a file system that takes sockets, and this user has to be able to write it.",
+      );
       return false;
     }
     server.on("error", () => {});

@@ -9,7 +9,6 @@ export interface ControlPlace {
   readonly websocketUrl: string;
   /** Of this process, by chance: it meets no channel of its own, whoever passes it on. */
   readonly self: string;
-  readonly env: Io["env"];
   readonly signal: AbortSignal;
   /** Says why nothing can be shared, once in a process. @param hint how to mend it. */
   readonly warn: (text: string, hint: string) => void;
@@ -18,5 +17,5 @@ export interface ControlPlace {
 export function controlPlace(signing: SigningAgent, websocketUrl: string, io: Io, reporter: Reporter): ControlPlace {
   const warn = (text: string, hint: string) => reporter.warnOnce(`${text} ${hint}`, { code: "not_shared", hint });
   const self = randomBytes(8).toString("hex");
-  return { signing, websocketUrl, self, env: io.env, signal: io.signal, warn };
+  return { signing, websocketUrl, self, signal: io.signal, warn };
 }

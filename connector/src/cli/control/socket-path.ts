@@ -8,9 +8,12 @@ import { CONTROL_VERSION } from "./channel.ts";
  * looks for it tries every socket of the agent's prefix.
  */
 
-/** Of the 104 bytes that a socket's path may have on macOS, the name takes 24, the process id and 6, with hyphens between them. */
+/** The process id is between the two, with hyphens. */
 const PREFIX_CHARACTERS = 24;
 const SUFFIX_CHARACTERS = 6;
+/** Linux counts process ids to 4194304, macOS to 99999. */
+const PID_CHARACTERS = 7;
+export const MAX_NAME_BYTES: number = PREFIX_CHARACTERS + PID_CHARACTERS + SUFFIX_CHARACTERS + 2;
 const SUFFIXES = 36 ** SUFFIX_CHARACTERS;
 /** With the process id. */
 export const SOCKET_NAME = new RegExp(`^[0-9a-f]{${PREFIX_CHARACTERS}}-(\\d+)-[0-9a-z]{${SUFFIX_CHARACTERS}}$`);

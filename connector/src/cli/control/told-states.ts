@@ -1,6 +1,7 @@
 import type { Connector } from "../../connector.ts";
 import type { RelayError } from "../../errors.ts";
 import type { ConnectorState } from "../../types.ts";
+import { errorWithAuthorities } from "../extra-authorities.ts";
 
 /**
  * Calls `tell` with each state of the connector; with that of one that reaches no relay once more when it is known why, and from
@@ -10,6 +11,7 @@ export function onState(connector: Connector, tell: (state: ConnectorState) => v
   let why: RelayError | undefined;
   const withWhy = (state: ConnectorState): ConnectorState => {
     const isUnreachable = state.status === "reconnecting" && state.reason === "unreachable";
+    if (state.status === "closed" && state.error) return { ...state, error: errorWithAuthorities(state.error) };
     return isUnreachable && why !== undefined ? { error: why, ...state } : state;
   };
   const ends = [
@@ -19,7 +21,7 @@ export function onState(connector: Connector, tell: (state: ConnectorState) => v
     }),
     connector.on("error", (error) => {
       if (error.code !== "unreachable" || connector.state.status !== "reconnecting") return;
-      why = error;
+      why = errorWithAuthorities(error);
       tell(withWhy(connector.state));
     }),
   ];

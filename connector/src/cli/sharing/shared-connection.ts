@@ -16,6 +16,7 @@ import { findHolder } from "../control/holder.ts";
 import type { ControlPlace } from "../control/place.ts";
 import { ControlServer } from "../control/server.ts";
 import { onState } from "../control/told-states.ts";
+import { errorWithAuthorities } from "../extra-authorities.ts";
 import { FollowedConnection } from "./followed-connection.ts";
 
 export interface SharedOptions {
@@ -60,6 +61,7 @@ export class SharedConnection implements AgentConnection {
   #state: ConnectorState = { status: "idle" };
   #since = new Date();
   #isShared = false;
+  #refusal: RelayError | undefined;
   /** How often in turn, since the agent was last online, or the relay had its say. */
   #gaveWay = 0;
 
@@ -75,6 +77,10 @@ export class SharedConnection implements AgentConnection {
 
   get since(): Date {
     return this.#since;
+  }
+
+  get refusal(): RelayError | undefined {
+    return this.#refusal;
   }
 
   get isShared(): boolean {
@@ -98,27 +104,36 @@ export class SharedConnection implements AgentConnection {
   }
 
   async send(to: string, payload: object, options?: SendOptions) {
-    return await (await this.#via.promise).send(to, payload, options);
+    return await this.#over((via) => via.send(to, payload, options));
   }
 
   async ask(to: string, payload: object, options?: AskOptions) {
-    return await (await this.#via.promise).ask(to, payload, options);
+    return await this.#over((via) => via.ask(to, payload, options));
   }
 
   async requestSession(to: string, proposal: SessionProposal, options?: CallOptions) {
-    return await (await this.#via.promise).requestSession(to, proposal, options);
+    return await this.#over((via) => via.requestSession(to, proposal, options));
   }
 
   async approve(sessionId: string, to: string, options?: CallOptions) {
-    return await (await this.#via.promise).approve(sessionId, to, options);
+    return await this.#over((via) => via.approve(sessionId, to, options));
   }
 
   async reject(sessionId: string, to: string, reason?: string, options?: CallOptions) {
-    return await (await this.#via.promise).reject(sessionId, to, reason, options);
+    return await this.#over((via) => via.reject(sessionId, to, reason, options));
   }
 
   async receipt(sessionId: string) {
-    return await (await this.#via.promise).receipt(sessionId);
+    return await this.#over(async (via) => via.receipt(sessionId));
+  }
+
+  /** Once there is a connection. */
+  async #over<T>(call: (via: Connector | FollowedConnection) => Promise<T>): Promise<T> {
+    try {
+      return await call(await this.#via.promise);
+    } catch (error) {
+      throw error instanceof RelayError ? errorWithAuthorities(error) : error;
+    }
   }
 
   get #mayGiveWay(): boolean {
@@ -128,16 +143,14 @@ export class SharedConnection implements AgentConnection {
   async #run(): Promise<void> {
     this.#setState({ status: "connecting" });
     let { takeOver } = this.#options;
-    let error: RelayError | undefined;
     let looks = 0;
     while (!this.#closed.signal.aborted) {
       if (!takeOver && (await this.#follow())) {
-        error = undefined;
         looks = 0;
         await this.#turn();
         continue;
       }
-      if (error !== undefined) {
+      if (this.#refusal !== undefined) {
         const waitMs = this.#options.mayFollow ? LOOK_AGAIN_MS[looks] : undefined;
         // Nobody of this user has the agent: it stays where it is.
         if (waitMs === undefined) break;
@@ -150,11 +163,12 @@ export class SharedConnection implements AgentConnection {
         await this.#turn();
         continue;
       }
-      error = await this.#hold(own);
+      this.#refusal = await this.#hold(own);
       this.#gaveWay = 0;
       takeOver = false;
-      if (error === undefined || !SUPERSEDED.includes(error.code)) break;
+      if (this.#refusal === undefined || !SUPERSEDED.includes(this.#refusal.code)) break;
     }
+    const error = this.#refusal;
     this.#setState({ status: "closed", ...(error && { error }) });
   }
 
@@ -163,6 +177,7 @@ export class SharedConnection implements AgentConnection {
     const { place } = this.#options;
     const followed = this.#mayGiveWay ? await FollowedConnection.find(place).catch(absent) : undefined;
     if (followed === undefined) return false;
+    this.#refusal = undefined;
     this.#use(followed);
     this.#share("other");
     const told = { state: (state: ConnectorState) => this.#setState(state), emitter: this.#emitter };

@@ -66,7 +66,7 @@ export class AdminKey {
 }
 
 async function readKey(path: string): Promise<Buffer> {
-  const { text, stats } = await readRegularFile(path, MOST_BYTES, "latin1").catch((error: FileError) => {
+  const { text, stats } = await readRegularFile(path, MOST_BYTES).catch((error: FileError) => {
     throw new AdminKeyError(error.message);
   });
   const { mode, uid } = stats;

@@ -40,12 +40,15 @@ const write = async (text: string, mode = 0o600) => {
   await chmod(path, mode);
 };
 
-test.each([KEY, `${KEY}\n`, `${KEY}\r\n`])("An admin key is the one line of its file: %j", async (text) => {
-  await write(text);
-  expect(key.isIn(`Bearer ${KEY}`)).toBe(false);
-  await key.start();
-  for (const field of [`Bearer ${KEY}`, `bearer  ${KEY}`]) expect(key.isIn(field)).toBe(true);
-});
+test.each([KEY, `${KEY}\n`, `${KEY}\r\n`, `\ufeff${KEY}\r\n`])(
+  "An admin key is the one line of its file: %j",
+  async (text) => {
+    await write(text);
+    expect(key.isIn(`Bearer ${KEY}`)).toBe(false);
+    await key.start();
+    for (const field of [`Bearer ${KEY}`, `bearer  ${KEY}`]) expect(key.isIn(field)).toBe(true);
+  },
+);
 
 test.each([
   "",

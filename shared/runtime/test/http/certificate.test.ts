@@ -2,6 +2,7 @@ import { rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { EXPIRED, RENEWED, SELF_SIGNED } from "../../../../connector/test/self-signed.ts";
+import { markedUtf8 } from "../../../../test/support/encoded.ts";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { until } from "../../../../test/support/until.ts";
 import { Certificate, type Pair } from "../../src/http/certificate.ts";
@@ -34,7 +35,7 @@ async function write({ cert, key }: Partial<Pair>): Promise<void> {
 }
 
 /** Replaces a file whole: a look must not find half of it. */
-async function replace(file: string, text: string): Promise<void> {
+async function replace(file: string, text: string | Uint8Array): Promise<void> {
   await writeFile(`${file}.new`, text);
   await rename(`${file}.new`, file);
 }
@@ -58,6 +59,12 @@ describe("a certificate", () => {
     const error = await start().catch((error) => error);
     expect(error.message).toContain(problem);
     expect(error.message).not.toMatch(/BEGIN|no certificate/);
+  });
+
+  test("is taken from files with a byte order mark and the line ends of Windows", async () => {
+    await replace(keyFile, markedUtf8(SELF_SIGNED.key));
+    await replace(certFile, markedUtf8(SELF_SIGNED.cert));
+    expect((await start()).cert).toMatch(/^-----BEGIN CERTIFICATE-----\r\n/);
   });
 
   test("is refused before it is valid", async () => {

@@ -1,0 +1,28 @@
+"""The text of a file, in the encodings that PowerShell writes."""
+
+import codecs
+import unittest
+
+from agent_relay_connector.file_text import decode_text
+
+TEXT = "ä€😀"
+
+
+class TheTextOfAFile(unittest.TestCase):
+    def test_has_no_byte_order_mark_of_utf_8_whether_the_file_has_one_or_not(self) -> None:
+        self.assertEqual(decode_text(TEXT.encode()), TEXT)
+        self.assertEqual(decode_text(TEXT.encode("utf-8-sig")), TEXT)
+        self.assertEqual(decode_text(codecs.BOM_UTF8), "")
+        self.assertEqual(decode_text(b""), "")
+
+    def test_loses_one_mark_alone(self) -> None:
+        self.assertEqual(decode_text("\ufeffa\ufeff".encode("utf-8-sig")), "\ufeffa\ufeff")
+
+    def test_of_utf_16_is_none_however_short_it_is(self) -> None:
+        for text in ("", "{}", TEXT):
+            self.assertIsNone(decode_text(codecs.BOM_UTF16_LE + text.encode("utf-16-le")))
+            self.assertIsNone(decode_text(codecs.BOM_UTF16_BE + text.encode("utf-16-be")))
+
+    def test_of_other_bytes_is_refused(self) -> None:
+        with self.assertRaises(ValueError):
+            decode_text(b"\xe4")

@@ -1,0 +1,16 @@
+const UTF_16_MARKS: readonly (readonly [number, number])[] = [
+  [0xff, 0xfe],
+  [0xfe, 0xff],
+];
+
+/** What is wrong with a text that is not decoded. It goes on a sentence that begins with the name of the file. */
+export const IS_UTF_16 = "is UTF-16; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
+
+/**
+ * The text of a file, or of standard input, that a person or their program wrote, without a byte order mark of UTF-8.
+ * Undefined for UTF-16, which `>` of Windows PowerShell writes.
+ */
+export function decodeText(bytes: Uint8Array): string | undefined {
+  const isUtf16 = UTF_16_MARKS.some(([first, second]) => bytes[0] === first && bytes[1] === second);
+  return isUtf16 ? undefined : new TextDecoder().decode(bytes);
+}

@@ -1,0 +1,20 @@
+import { expect, test } from "@jest/globals";
+import { markedUtf8, UTF_16 } from "../../../test/support/encoded.ts";
+import { decodeText } from "../src/file-text.ts";
+
+test("A text of UTF-8 has no byte order mark, whether the file has one or not", () => {
+  expect(decodeText(Buffer.from("ä€😀"))).toBe("ä€😀");
+  expect(decodeText(markedUtf8("ä€😀"))).toBe("ä€😀");
+});
+
+test("Of two byte order marks one is taken off, and none in the midst of a text", () => {
+  expect(decodeText(markedUtf8("\ufeffa\ufeff"))).toBe("\ufeffa\ufeff");
+});
+
+test.each(["", "\ufeff", "a"])("A text as short as %j is decoded", (text) => {
+  expect(decodeText(Buffer.from(text))).toBe(text.replace("\ufeff", ""));
+});
+
+test.each(UTF_16)("A file in %s is not taken for UTF-8, however short it is", (_, encoded) => {
+  for (const text of ["", "{}", "ä€😀"]) expect(decodeText(encoded(text))).toBeUndefined();
+});
