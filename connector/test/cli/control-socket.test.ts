@@ -1,4 +1,5 @@
-import { chmod, link, mkdir, readdir, unlink, writeFile } from "node:fs/promises";
+import { chmod, link, mkdir, readdir, rm, unlink, writeFile } from "node:fs/promises";
+import { Server } from "node:net";
 import { basename, join } from "node:path";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
@@ -9,7 +10,6 @@ import { jsonLines } from "../kit.ts";
 import { holdIntervals } from "../times.ts";
 import { asker, BOB, ControlSockets, HELLO } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
-import type { Environment, Running } from "./running.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 const sockets = new ControlSockets(line);
@@ -23,8 +23,8 @@ const NO_PROCESS = 2 ** 22;
 
 const asAlice = () => ["--json", "--key", line.keyFile("alice")];
 
-async function send(env: Environment = {}) {
-  const { code, stdout, stderr } = await line.run(["send", ...asAlice(), BOB, HELLO], { env });
+async function send() {
+  const { code, stdout, stderr } = await line.run(["send", ...asAlice(), BOB, HELLO]);
   return { code, result: jsonLines(stdout)[0], reports: jsonLines(stderr) };
 }
 
@@ -36,13 +36,6 @@ async function untilMadeAnew(path: string): Promise<void> {
     jest.advanceTimersByTime(2000);
     return (await readdir(sockets.folder)).some(isAnother);
   });
-}
-
-/** A `relay listen` of alice whose agent is online. */
-async function listen(env: Environment): Promise<Running> {
-  const listener = line.begin(["listen", ...asAlice()], env);
-  await listener.reported("online");
-  return listener;
 }
 
 function unshared(reports: readonly { code?: string }[]): number {
@@ -129,11 +122,13 @@ describe("The control socket of a process", () => {
   });
 
   test("that cannot be had is told of once, with what helps, and the agent is online without", async () => {
-    const deep = line.file("d".repeat(100));
-    await mkdir(deep, { recursive: true });
-    const listener = await listen({ XDG_RUNTIME_DIR: deep });
+    jest.spyOn(Server.prototype, "listen").mockImplementationOnce(function (this: Server) {
+      process.nextTick(() => this.emit("error", Object.assign(new Error(), { code: "EPERM" })));
+      return this;
+    });
+    const listener = await line.listen("alice");
     expect(unshared(listener.reports)).toBe(1);
-    expect(listener.stderr).toContain("XDG_RUNTIME_DIR");
+    expect(listener.stderr).toContain("a file system that takes sockets");
   });
 });
 
@@ -180,10 +175,10 @@ describe("A folder of control sockets that is not private", () => {
   });
 
   test("nor a folder: it is said, too", async () => {
-    const elsewhere = line.file("elsewhere");
-    await mkdir(elsewhere, { recursive: true });
-    await writeFile(join(elsewhere, `agent-relay-${process.getuid?.()}`), "");
-    expect(unshared((await listen({ XDG_RUNTIME_DIR: elsewhere })).reports)).toBe(1);
-    expect(unshared((await send({ XDG_RUNTIME_DIR: elsewhere })).reports)).toBe(1);
+    await rm(sockets.folder, { recursive: true });
+    await writeFile(sockets.folder, "");
+    const [listener, sent] = [await line.listen("alice"), await send()];
+    await rm(sockets.folder);
+    for (const { reports } of [listener, sent]) expect(unshared(reports)).toBe(1);
   });
 });
