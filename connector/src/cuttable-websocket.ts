@@ -21,6 +21,9 @@ const GLOBAL_DISPATCHER = Symbol.for("undici.globalDispatcher.1");
 /** Undici calls one of these, by its version, with the connection as the last argument once that is a websocket's. */
 const UPGRADED = ["onUpgrade", "onRequestUpgrade"];
 
+/** Some edges announce websockets over HTTP/2 and then do not serve them. Undici of Node 26 would not try HTTP/1.1 there. */
+const OVER_HTTP_1 = { allowH2: false };
+
 /** Undefined where the platform refuses it: a page on https may not open ws. */
 export function openWebSocket(url: string): CuttableWebSocket | undefined {
   let connection: Connection | undefined;
@@ -65,7 +68,7 @@ function tellingDispatcher(dispatcher: Dispatcher, tell: (connection: Connection
         return upgraded.apply(heard, given);
       };
     }
-    return dispatcher.dispatch(options, heard);
+    return dispatcher.dispatch({ ...options, ...OVER_HTTP_1 }, heard);
   };
   return { dispatch };
 }

@@ -7,6 +7,7 @@ import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { WebSocketServer } from "ws";
 import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/frames.ts";
 import { until } from "../../test/support/until.ts";
+import { openWebSocket } from "../src/cuttable-websocket.ts";
 import { MAX_RECEIVED_CHARACTERS } from "../src/limits.ts";
 import { Socket } from "../src/socket.ts";
 import { testAgent } from "./kit.ts";
@@ -14,11 +15,14 @@ import { testAgent } from "./kit.ts";
 const EXITING_AGENT = fileURLToPath(new URL("exiting-agent.ts", import.meta.url));
 
 const NodeWebSocket = globalThis.WebSocket;
+const DISPATCHER = Symbol.for("undici.globalDispatcher.1");
+const dispatchers = globalThis as { [DISPATCHER]?: object };
 const HELLO = JSON.stringify({ frame: "hello" });
 const LARGEST = HELLO.padEnd(MAX_RECEIVED_CHARACTERS);
 
 afterEach(() => {
   globalThis.WebSocket = NodeWebSocket;
+  delete dispatchers[DISPATCHER];
 });
 
 /** What is read of a relay that sends these texts and closes, and with which code it ends. */
@@ -55,6 +59,20 @@ test("A WebSocket of the platform that takes protocols alone, as jsdom's does, i
   }
   globalThis.WebSocket = Strict as typeof WebSocket;
   expect(await readOf(HELLO)).toEqual({ read: ["hello"], code: 4400 });
+});
+
+test("Node is asked for websockets over HTTP/1.1 alone: edges announce those over HTTP/2 and do not serve them", () => {
+  const asked: object[] = [];
+  dispatchers[DISPATCHER] = { dispatch: (options: object) => asked.push(options) };
+  class OfNode extends EventTarget {
+    constructor(_: string, { dispatcher }: { dispatcher: { dispatch(options: object, handler: object): void } }) {
+      super();
+      dispatcher.dispatch({ path: "/ws", upgrade: "websocket" }, {});
+    }
+  }
+  globalThis.WebSocket = OfNode as never;
+  expect(openWebSocket("wss://relay.example/ws")).toBeDefined();
+  expect(asked).toEqual([{ path: "/ws", upgrade: "websocket", allowH2: false }]);
 });
 
 test("A frame that is larger ends the connection, and nothing after it is read", async () => {

@@ -20,6 +20,16 @@ declare module "*/lock-file.mjs" {
   export function withLock<T>(path: string, timeoutMs: number, work: (check: () => void) => T | Promise<T>): Promise<T>;
 }
 
+declare module "*/node-program.mjs" {
+  export function chooseNode(machine: {
+    platform: string;
+    version: string;
+    program: string;
+    pinned: string | undefined;
+  }): string;
+  export function dropPinnedThatFails(root: string): void;
+}
+
 declare module "*/packages.mjs" {
   type Package = { version?: string; optional?: boolean; link?: boolean; dev?: boolean; devOptional?: boolean };
   type Packages = { packages: Record<string, Package> };

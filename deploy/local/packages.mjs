@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { isExecutable } from "./programs.mjs";
+import { dropPinnedThatFails } from "./node-program.mjs";
 import { runProgram } from "./run-program.mjs";
 
 /**
@@ -29,7 +29,7 @@ export function isInstalled(lock, installed, { development }) {
 const isForDevelopment = ({ dev, devOptional }) => dev === true || devOptional === true;
 
 /**
- * True when the packages of the lock file and the pinned Node are in `root`'s node_modules.
+ * True when the packages of the lock file are in `root`'s node_modules.
  *
  * @param {string} root
  * @param {{ development: boolean }} needs
@@ -37,26 +37,22 @@ const isForDevelopment = ({ dev, devOptional }) => dev === true || devOptional =
 export function packagesReady(root, needs) {
   const lock = readJson(join(root, "package-lock.json"));
   const installed = readJson(join(root, "node_modules/.package-lock.json"));
-  return isInstalled(lock, installed, needs) && isExecutable(pinnedNode(root));
+  return isInstalled(lock, installed, needs);
 }
 
 /**
- * Installs the packages of the lock file, the pinned Node among them. None of them runs a script of its own.
+ * Installs the packages of the lock file, the pinned Node among them where npm has one. None runs a script of its own.
  *
  * @param {string} root
  * @param {{ development: boolean }} needs whether also what only development needs
  * @param {(line: string) => void} say
- * @throws {Error} when npm fails, when the lock file has no Node for this machine, or when that one does not run on it
+ * @throws {Error} when npm fails
  */
 export async function installPackages(root, { development }, say) {
   const args = ["ci", "--ignore-scripts", ...(development ? [] : ["--omit=dev"])];
   say(`installing the packages of package-lock.json (npm ${args.join(" ")})`);
   await run("npm", [...args, "--loglevel=error"], root);
-
-  if (!isExecutable(pinnedNode(root)))
-    throw new Error(`package-lock.json has no Node for ${process.platform} on ${process.arch}; it has one for Linux.`);
-  say("checking that the pinned Node runs here");
-  await run(pinnedNode(root), ["--version"], root);
+  dropPinnedThatFails(root);
 }
 
 /** npm removes node_modules before it installs, so no program of the run may come from there. */
@@ -66,9 +62,6 @@ function run(program, args, root) {
     .filter((folder) => !folder.startsWith(join(root, "node_modules")));
   return runProgram(program, args, { cwd: root, env: { ...process.env, PATH: path.join(delimiter) } });
 }
-
-/** A package of its own for each platform, which npm links and whose content the lock file pins. */
-const pinnedNode = (root) => join(root, "node_modules/.bin/node");
 
 function readJson(file) {
   try {

@@ -1,5 +1,5 @@
-// Installs what a command needs and lacks: packages of npm with the pinned Node, and programs of Debian. Prints each
-// step, and nothing if nothing is missing. It runs on Node 20 without packages.
+// Installs what a command needs and lacks: packages of npm, which bring a Node on Linux, and programs of Debian. Prints
+// each step, and nothing if nothing is missing. It runs on Node 20 without packages.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { browserProgram } from "./browser-program.mjs";
 import { dockerEngine } from "./docker-engine.mjs";
 import { kubectlProgram } from "./kubectl-program.mjs";
 import { withLock } from "./lock-file.mjs";
+import { nodeProgram } from "./node-program.mjs";
 import { installPackages, packagesReady } from "./packages.mjs";
 import { onPath } from "./programs.mjs";
 import { prometheusPrograms } from "./prometheus-program.mjs";
@@ -31,6 +32,7 @@ const PROGRAMS = {
 
 /**
  * @param {readonly string[]} needs names of PROGRAMS, and `development` for the packages that only development needs.
+ * @returns {Promise<string>} path of the Node to run on.
  * @throws {Error} that says what is missing and what to run.
  */
 export async function prepare(needs) {
@@ -38,6 +40,7 @@ export async function prepare(needs) {
   const programs = needs.filter((need) => need !== "development").map((need) => PROGRAMS[need]);
   if (!packagesReady(ROOT, packages) || missing(programs).length > 0) await install(packages, programs);
   for (const { check } of programs) check();
+  return nodeProgram(ROOT);
 }
 
 /** npm and apt-get work at once: both mostly wait for servers. */

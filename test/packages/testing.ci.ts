@@ -31,6 +31,11 @@ describe("The package for tests", () => {
     expect(files.filter((file) => /\.(?:node|ts)$/.test(file) && !file.endsWith(".d.ts"))).toEqual([]);
   });
 
+  test("makes npm print no warning about Node: npx may run it on another than npm's own, and its entries check that one", async () => {
+    const manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+    expect(manifest).not.toHaveProperty("engines");
+  });
+
   test("has types of its own alone: nothing of the relay's insides", async () => {
     const files = await readdir(join(installed, "types"));
     const texts = await Promise.all(files.map((file) => readFile(join(installed, "types", file), "utf8")));

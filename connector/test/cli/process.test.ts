@@ -136,5 +136,5 @@ test("relay says in plain words when Node is too old for it", async () => {
     execFile(process.execPath, args, (error, _, stderr) => done([error, stderr])),
   );
   expect(error).toMatchObject({ code: 1 });
-  expect(stderr).toMatch(/^.*\b22\.18\b.*\n$/);
+  expect(stderr).toMatch(/^.*\b24\.4\b.*\n$/);
 });

@@ -13,7 +13,6 @@ import { PLACEHOLDER, stamped } from "../version.ts";
 interface Manifest {
   readonly name: string;
   readonly description: string;
-  readonly engines: object;
 }
 
 const CONNECTOR = fileURLToPath(new URL("../../../connector", import.meta.url));
@@ -22,7 +21,7 @@ const CONNECTOR = fileURLToPath(new URL("../../../connector", import.meta.url));
 const ENTRIES = fileURLToPath(new URL("npm", import.meta.url));
 
 /** Library, command and MCP server in one npm package that depends on no other. */
-export async function npmPackage({ name, description, engines }: Manifest): Promise<Draft> {
+export async function npmPackage({ name, description }: Manifest): Promise<Draft> {
   const modules = {
     connector: "connector/src/index.ts",
     "key-file": "connector/src/cli/library.ts",
@@ -36,12 +35,12 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
     packedFrom(join(CONNECTOR, "templates"), CONNECTOR),
     textOf(join(CONNECTOR, "README.md")),
   ]);
+  // No `engines`: npm warns by its own Node, not by the one that npx fetches. The entries check the Node that runs them.
   const manifest = {
     name,
     version: PLACEHOLDER,
     description,
     type: "module",
-    engines,
     exports: {
       ".": { types: "./types/index.d.ts", default: "./index.js" },
       "./key-file": { types: "./types/cli/library.d.ts", default: "./key-file.js" },

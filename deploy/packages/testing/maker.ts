@@ -107,19 +107,18 @@ async function npmPackage(source: Manifest): Promise<Draft> {
 interface Manifest {
   readonly name: string;
   readonly description: string;
-  readonly engines: object;
   /** Optional peers. `peerDependencies` does not name them: npm would ask a registry for each, wanted or not. */
   readonly peerDependenciesMeta: object;
 }
 
-function manifestOf({ name, description, engines, peerDependenciesMeta }: Manifest): object {
+/** No `engines`: npm warns by its own Node, not by the one that npx fetches. The entries check the Node that runs them. */
+function manifestOf({ name, description, peerDependenciesMeta }: Manifest): object {
   const entry = (file: string) => ({ types: `./types/${file}.d.ts`, default: `./${file}.js` });
   return {
     name,
     version: PLACEHOLDER,
     description,
     type: "module",
-    engines,
     peerDependenciesMeta,
     exports: { ".": entry("index"), "./container": entry("container") },
     bin: { "with-relay": "bin/with-relay.js" },
