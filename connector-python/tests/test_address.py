@@ -1,13 +1,14 @@
-"""Addresses of a relay. The TypeScript connector is held to the same hosts.json."""
+"""Addresses of a relay. The TypeScript connector is and `npm run keys` are held to the same addresses.json."""
 
 import json
+import traceback
 import unittest
 from pathlib import Path
 from typing import Any
 
 from agent_relay_connector.address import relay_address
 
-HOSTS: dict[str, Any] = json.loads((Path(__file__).parent / "hosts.json").read_text("utf-8"))
+ADDRESSES: dict[str, Any] = json.loads((Path(__file__).parent / "addresses.json").read_text("utf-8"))
 
 
 class AnAddress(unittest.TestCase):
@@ -31,20 +32,30 @@ class AnAddress(unittest.TestCase):
         self.assertEqual((elsewhere.websocket, elsewhere.base), ("ws://relay:8082/ws", "https://relay/x"))
 
     def test_has_the_host_that_the_relay_reads_in_it_however_it_is_spelled(self) -> None:
-        for url, host in HOSTS["same"].items():
+        for url, host in ADDRESSES["hosts"].items():
             self.assertEqual(relay_address(url).host, host, url)
 
-    def test_of_which_another_host_could_be_read_is_refused(self) -> None:
-        for url in (*HOSTS["refusedByPython"], *HOSTS["refusedByBoth"]):
-            self.refusal(url)
+    def test_has_the_path_that_node_reads_in_it(self) -> None:
+        for url, websocket in ADDRESSES["paths"].items():
+            self.assertEqual(relay_address(url).websocket, websocket, url)
 
-    def test_that_is_refused_says_what_to_write(self) -> None:
-        for url, told in (
-            ("https://bücher.example", "xn--bcher-kva.example for bücher.example"),
-            ("http://127.1", "127.0.0.1 or [::1]"),
-            ("http://[::x]", "127.0.0.1 or [::1]"),
-            ("http://%72elay.example", "a name such as relay.example"),
-            ("http://relay.example:65536", "a number up to 65535"),
-            ("http:/relay.example", "http(s):// or ws(s)://"),
-        ):
-            self.assertIn(told, self.refusal(url))
+    def test_of_which_node_reads_another_host_is_refused(self) -> None:
+        for url in ADDRESSES["hostsRefusedByPython"]:
+            self.assertIn("The host of the address is not", self.refusal(url))
+
+    def test_of_which_node_reads_another_path_is_refused(self) -> None:
+        for url in ADDRESSES["pathsRefusedByPython"]:
+            self.assertIn("Write / for \\, leave out . and ..", self.refusal(url), url)
+
+    def test_that_is_refused_says_what_to_write_and_not_what_was_given(self) -> None:
+        for url, told in ADDRESSES["refused"].items():
+            self.assertEqual(self.refusal(url), f"url: {told}", url)
+        self.assertIn("xn--bcher-kva.example for bücher.example", self.refusal("https://bücher.example"))
+
+    def test_with_a_password_is_in_no_part_of_the_error(self) -> None:
+        for url in ("http://user:secret@relay.example", "http://relay.example?x=secret", "http://secret@℀.example"):
+            with self.assertRaises(ValueError) as refused:
+                relay_address("http://relay.example", url)
+            told = "".join(traceback.format_exception(refused.exception))
+            self.assertIn("http_url: ", told)
+            self.assertNotIn("secret", told)

@@ -5,12 +5,15 @@ import errno
 import json
 import socket
 import ssl
+import time
 import unittest
 from collections.abc import Callable
+from email.utils import formatdate
 from typing import Any, cast
 from unittest.mock import Mock, patch
 
 import websockets
+from websockets.datastructures import Headers
 from websockets.exceptions import InvalidMessage
 
 from agent_relay_connector import Connector, Presence, RelayError, backoff, first_start
@@ -41,10 +44,11 @@ def tls_error(reason: str | None) -> ssl.SSLError:
     return error
 
 
-def refused_with(status: int) -> Exception:
+def refused_with(status: int, **headers: str) -> Exception:
     """An answer in place of the upgrade, as versions of `websockets` before 14 raise it."""
     error = Exception(status)
     setattr(error, "status_code", status)
+    setattr(error, "headers", Headers({name.replace("_", "-"): value for name, value in headers.items()}))
     return error
 
 
@@ -214,6 +218,22 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         first.unreachable(tls_error("WRONG_VERSION_NUMBER"))
         self.assertEqual((len(self.ended), len(self.told)), (1, 3))
 
+    async def test_goes_on_for_a_minute_where_the_upgrade_is_refused_since_an_answer_of_the_relay(self) -> None:
+        now = 1000.0
+        first, _ = self.first("offline")
+        with patch.object(first_start, "time", Mock(monotonic=lambda: now)):
+            for status, wait_s in ((404, 0.0), (403, 59.9)):
+                now += wait_s
+                first.unreachable(refused_with(status))
+            await first.before_register(lambda: "")
+            for status, wait_s in ((301, 10.0), (200, 59.9)):
+                now += wait_s
+                first.unreachable(refused_with(status))
+            self.assertEqual((len(self.told), self.ended), (4, []))
+            now += 0.1
+            first.unreachable(refused_with(401))
+        self.assertEqual(self.ended, self.told[4:])
+
     def test_of_which_the_time_is_over_says_why_the_last_attempt_failed(self) -> None:
         first, _ = self.first("offline")
         first.time_is_over()
@@ -303,7 +323,7 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         named = "at https://relay.example/prefix, use that address, or wss://relay.example/prefix/ws."
         for status in (301, 400, 401, 403, 404, 426):
             self.assertIn(named, unreachable(prefixed, refused_with(status)).hint)
-        self.assertIn(named, unreachable(prefixed, Redirected()).hint)
+        self.assertIn(named, unreachable(prefixed, Redirected("/")).hint)
         for address, status in ((f"{prefixed}/ws", 404), (prefixed, 503)):
             self.assertNotIn("ws://", unreachable(address, refused_with(status)).hint)
 
@@ -311,6 +331,26 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         self.assertIn("use https:// (or wss://)", unreachable("ws://relay.example/ws", refused_with(400)).hint)
         for address, status in ((WEBSOCKET, 400), ("ws://relay.example/ws", 404)):
             self.assertNotIn("TLS", unreachable(address, refused_with(status)).hint)
+
+    def test_is_a_redirect_and_where_to_without_user_password_and_query(self) -> None:
+        secret = "https://user:secret@other.example/ws?token=secret"
+        for cause in (refused_with(301, Location=secret), Redirected(secret)):
+            message = unreachable(WEBSOCKET, cause).message
+            self.assertIn("https://other.example/ws", message)
+            self.assertNotRegex(message, "secret|user")
+        self.assertIn("https://relay.example/there", unreachable(WEBSOCKET, refused_with(302, Location="/there")).message)
+        self.assertIn("301", unreachable(WEBSOCKET, refused_with(301)).message)
+
+    def test_may_ask_to_be_left_alone_for_so_many_seconds_or_until_a_date_and_is_for_a_minute_at_most(self) -> None:
+        def wait_s(value: str) -> float | None:
+            return unreachable(WEBSOCKET, refused_with(503, Retry_After=value)).retry_after
+
+        self.assertEqual((wait_s("7"), wait_s("3600")), (7, 60))
+        soon = wait_s(formatdate(time.time() + 30, usegmt=True))
+        self.assertTrue(soon is not None and 0 < soon <= 30)
+        for none in ("", "soon", "-1", "0", formatdate(0, usegmt=True)):
+            self.assertIsNone(wait_s(none))
+        self.assertIsNone(unreachable(WEBSOCKET, refused_with(503)).retry_after)
 
     async def start_at(self, answer: bytes, url: Callable[[int], str]) -> RelayError:
         """The error of a start at a server that answers everything with that."""
@@ -332,8 +372,11 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             server.close()
             await server.wait_closed()
 
-    async def test_ends_a_start_at_once_for_a_wrong_path_a_closed_door_and_a_wrong_scheme(self) -> None:
+    async def test_ends_a_start_for_a_wrong_path_and_a_closed_door_that_stay_and_at_once_for_a_wrong_scheme(self) -> None:
         hints = set()
+        soon = patch.object(first_start, "REFUSED_UPGRADE_S", 0)
+        soon.start()
+        self.addCleanup(soon.stop)
         for status in (400, 401, 403, 404):
             answer = f"HTTP/1.1 {status} No\r\ncontent-length: 0\r\n\r\n".encode()
             error = await self.start_at(answer, lambda port: f"http://127.0.0.1:{port}")

@@ -4,6 +4,7 @@ import { type ErrorCode, finalClose, RelayError } from "./errors.ts";
 import type { ErrorFrame, Frame, HelloFrame } from "./frames.ts";
 import { Keepalive } from "./keepalive.ts";
 import { ANSWER_WITHIN_MS, HELLO_WITHIN_MS, REGISTER_WITHIN_MS } from "./limits.ts";
+import { type AttemptFailure, unreachable } from "./network-errors.ts";
 import type { Presence, Registration } from "./presence.ts";
 import { refusalOf } from "./refusal.ts";
 import type { Signer } from "./signer.ts";
@@ -15,6 +16,8 @@ export interface ConnectionEnd {
   readonly closeCode: number;
   /** Set when the connector must not reconnect. */
   readonly error: RelayError | undefined;
+  /** `unreachable`, where no relay was reached. */
+  readonly cause: RelayError | undefined;
 }
 
 export interface ConnectionEvents {
@@ -33,6 +36,12 @@ export interface ConnectionOptions {
   readonly clock: Clock;
   readonly presence: Presence;
   readonly events: ConnectionEvents;
+}
+
+interface Ending {
+  readonly closeCode?: number;
+  readonly error?: RelayError | undefined;
+  readonly failure?: AttemptFailure | undefined;
 }
 
 interface Asked {
@@ -70,7 +79,7 @@ export class Connection {
     this.#options = options;
     this.#socket = new Socket(options.url, {
       frame: (frame) => this.#receive(frame),
-      closed: (code) => this.#end({ closeCode: code, error: finalClose(code) }),
+      closed: (code, failure) => this.#end({ closeCode: code, error: finalClose(code), failure }),
     });
   }
 
@@ -96,7 +105,7 @@ export class Connection {
 
   open(): void {
     this.#openedAt = performance.now();
-    this.#timer = setTimeout(() => this.#end({}), HELLO_WITHIN_MS);
+    this.#timer = setTimeout(() => this.#end({ failure: { code: "ETIMEDOUT" } }), HELLO_WITHIN_MS);
     this.#socket.open();
   }
 
@@ -224,10 +233,11 @@ export class Connection {
     if (serverTime !== undefined) this.#options.clock.measure(serverTime, performance.now() - askedAt);
   }
 
-  #end({ closeCode = 1006, error }: { closeCode?: number; error?: RelayError | undefined }): void {
+  #end({ closeCode = 1006, error, failure }: Ending): void {
     if (this.#ended) return;
-    const reason = this.#hello === undefined ? "unreachable" : "lost";
+    const isReached = this.#hello !== undefined;
+    const cause = isReached ? undefined : unreachable(this.#options.url, failure);
     void this.close();
-    this.#options.events.ended(this, { reason, closeCode, error });
+    this.#options.events.ended(this, { reason: isReached ? "lost" : "unreachable", closeCode, error, cause });
   }
 }

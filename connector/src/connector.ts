@@ -66,12 +66,12 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
         if (!parts.inbox.canJudge) warnings.clockUntrusted();
       },
       online: (connection) => this.#online(connection),
-      offline: ({ reason, closeCode, error }, retryInMs) => {
+      offline: ({ reason, closeCode, error, cause }, retryInMs) => {
         parts.sendQueue.pause();
         parts.conversations.lost();
         const why = { reason, closeCode, ...(error && { error }) };
         this.#setState({ status: "reconnecting", retryInMs: Math.round(retryInMs), ...why });
-        if (reason === "unreachable") void firstStart.unreachable();
+        if (cause !== undefined) firstStart.unreachable(cause);
       },
       frame: (frame) => this.#receive(frame),
       presenceRefused: (error) => {

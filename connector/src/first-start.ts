@@ -1,11 +1,11 @@
 import type { RelayAddress } from "./address.ts";
-import { probeAttempt } from "./attempt-probe.ts";
 import { growingMs, jitteredMs } from "./backoff.ts";
 import { presenceOf } from "./check-online.ts";
 import { RelayError } from "./errors.ts";
 import { textOf } from "./frames.ts";
 import { isNotYetKnown } from "./late-key.ts";
 import { FIRST_START, MAX_TIMER_MS, ONLINE_LOOK } from "./limits.ts";
+import { isRefusedUpgrade } from "./network-errors.ts";
 import type { StartOptions } from "./options.ts";
 import { pause } from "./pause.ts";
 import { keyRefusal } from "./self-test.ts";
@@ -42,6 +42,8 @@ export class FirstStart {
   #keyRefusedAt: number | undefined;
   /** By performance.now(): since when something else answers, without an answer of the relay in between. */
   #strangeSince: number | undefined;
+  /** The same of the upgrade. */
+  #refusedSince: number | undefined;
   #passing: RelayError | undefined;
   #failure: RelayError | undefined;
 
@@ -72,6 +74,7 @@ export class FirstStart {
    * @param register makes the text of the register.
    */
   async beforeRegister(register: () => Promise<string>): Promise<void> {
+    this.#refusedSince = undefined;
     this.#bar ??= this.#findBar();
     const bar = await this.#bar;
     if (bar === undefined) return;
@@ -95,12 +98,16 @@ export class FirstStart {
   }
 
   /** Says why no relay was reached, at every attempt of the connector's life; what cannot heal ends the first start alone. */
-  async unreachable(): Promise<void> {
-    const { signal } = this.#stopped;
-    const error = (await probeAttempt(this.#options.address.websocket, signal)) ?? new RelayError("unreachable");
-    if (signal.aborted) return;
+  unreachable(error: RelayError): void {
     this.#tell(error);
-    if (!this.#isOver && error.retry === "fix") this.#options.ended(error);
+    const isFinal = error.retry === "fix" && !this.#mayYetUpgrade(error);
+    if (!this.#isOver && isFinal) this.#options.ended(error);
+  }
+
+  #mayYetUpgrade(error: RelayError): boolean {
+    if (!isRefusedUpgrade(error)) return false;
+    this.#refusedSince ??= performance.now();
+    return performance.now() - this.#refusedSince < FIRST_START.refusedUpgradeMs;
   }
 
   /** Why the last attempt failed, since the agent was registered last. */

@@ -36,13 +36,15 @@ export const ANSWER_WITHIN_MS = 10_000;
 /** Waits between attempts: a random time up to a bound that doubles. All agents are back within 10 s. */
 export const BACKOFF = { firstMs: 250, capMs: 5000 } as const;
 
-/** Why an attempt failed is looked up within this time. */
-export const ATTEMPT_PROBE_MS = 3000;
+/** A proxy's page may ask for hours, and be gone in a minute. */
+export const RETRY_AFTER_CAP_MS = 60_000;
 
 /** Until the first register is accepted. */
 export const FIRST_START = {
   /** How long a start takes as passing: a key or an issuer that the relay does not know, and an answer that is none of a relay. */
   unknownKeyMs: 10_000,
+  /** The same of what refuses the upgrade: an edge may do so until its relay is ready. */
+  refusedUpgradeMs: 60_000,
   /** How often, and how far apart, the agent has to be seen online before it counts as held elsewhere. */
   looks: 5,
   lookAgainMs: 300,

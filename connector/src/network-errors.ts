@@ -1,4 +1,6 @@
 import { RelayError, type Retry } from "./errors.ts";
+import { waitOf } from "./frames.ts";
+import { RETRY_AFTER_CAP_MS } from "./limits.ts";
 
 /** Why a relay could not be reached. */
 export interface NetworkError {
@@ -78,14 +80,25 @@ const UNCONNECTED: ReadonlySet<unknown> = new Set([
 
 /** What is read of the error of a failed request. */
 export interface FailedRequest {
+  readonly name?: string | undefined;
   readonly code?: string | undefined;
   readonly message?: string | undefined;
 }
 
-export function networkErrorOf({ code, message }: FailedRequest): NetworkError {
+/** An answer of HTTP in the place of the upgrade to a websocket. */
+export interface RefusedUpgrade {
+  readonly status: number;
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, unknown>>;
+}
+
+/** Why a websocket could not be opened. */
+export type AttemptFailure = RefusedUpgrade | FailedRequest;
+
+export function networkErrorOf({ name, code, message }: FailedRequest): NetworkError {
+  if (name === "HTTPParserError") return NO_HTTP;
   if (code === undefined) return entry("the connection failed", UNKNOWN_HINT, "later");
   if (Object.hasOwn(NETWORK_ERRORS, code)) return NETWORK_ERRORS[code] as NetworkError;
-  if (code.startsWith("HPE_")) return NO_HTTP;
   const words = code === "EPROTO" ? `${code} ${message}` : code;
   const tlsError = /^(?:EPROTO|ERR_SSL_)/.test(code) ? TLS_ERRORS.find(([pattern]) => pattern.test(words)) : undefined;
   return tlsError?.[1] ?? entry(`the connection failed (${code})`, UNKNOWN_HINT, "later");
@@ -112,9 +125,10 @@ export function mayPass(status: number): boolean {
   return status >= 500 || PASSING.has(status);
 }
 
-/** Of an HTTP answer to the websocket's upgrade. @param address that was asked, with the scheme of HTTP. */
-export function upgradeRefusal(status: number, address: URL): NetworkError {
-  const why = `the upgrade to a websocket was answered with ${status}`;
+/** @param address that was asked, with the scheme of HTTP. */
+export function upgradeRefusal({ status, headers }: RefusedUpgrade, address: URL): NetworkError {
+  const to = status >= 300 && status < 400 ? placeOf(headers.location, address) : undefined;
+  const why = `the upgrade to a websocket was answered with ${status}${to === undefined ? "" : `, a redirect to ${to}`}`;
   if (mayPass(status)) return entry(why, LATER_HINT, "later");
   return entry(why, `${pathHint(address)}${hintOfRefusal(status, address)}`, "fix");
 }
@@ -133,13 +147,44 @@ function pathHint({ protocol, host, pathname }: URL): string {
   return `If the relay is at ${protocol}//${place}, use that address, or ${protocol.replace("http", "ws")}//${place}/ws. `;
 }
 
-/** The error of a connection attempt that reached no relay. @param address that was tried. */
-export function unreachable(address: URL, { why, hint, retry }: NetworkError, cause?: unknown): RelayError {
+/** Without user, password and query. Undefined where it is no URL. */
+function placeOf(location: unknown, address: URL): string | undefined {
+  if (typeof location !== "string" || !URL.canParse(location, address.href)) return undefined;
+  const { protocol, host, pathname } = new URL(location, address);
+  return `${protocol}//${host}${pathname}`;
+}
+
+/** The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3. */
+function retryAfterIn({ headers }: RefusedUpgrade): number | undefined {
+  const text = String(headers["retry-after"] ?? "");
+  const ms = waitOf(/^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now());
+  return ms && Math.min(ms, RETRY_AFTER_CAP_MS);
+}
+
+/**
+ * The error of an attempt to connect that reached no relay.
+ * @param websocket the address that was tried.
+ * @param failure undefined where the platform does not tell it.
+ */
+export function unreachable(websocket: string, failure: AttemptFailure | undefined): RelayError {
+  if (failure === undefined) return new RelayError("unreachable");
+  const address = new URL(websocket.replace(/^ws/, "http"));
+  const isAnswer = "status" in failure;
+  const { why, hint, retry } = isAnswer ? upgradeRefusal(failure, address) : networkErrorOf(failure);
   const place = `${address.protocol}//${address.host}${address.pathname}`;
+  const message = `The relay at ${place} is not reachable: ${why}.`;
+  if (!isAnswer) return new RelayError("unreachable", { message, hint, retry, cause: failure });
+  const { status } = failure;
   return new RelayError("unreachable", {
-    message: `The relay at ${place} is not reachable: ${why}.`,
+    message,
     hint,
     retry,
-    cause,
+    cause: { status },
+    retryAfterMs: retryAfterIn(failure),
   });
+}
+
+/** Whether something answered that is no relay, or none for this client: it may be an edge whose relay is being changed. */
+export function isRefusedUpgrade({ cause }: RelayError): boolean {
+  return typeof (cause as { readonly status?: unknown } | undefined)?.status === "number";
 }

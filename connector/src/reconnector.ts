@@ -140,7 +140,7 @@ export class Reconnector {
     }
     if (connection === this.#next) this.#next = undefined;
     else this.#lostCurrent();
-    const waitMs = backoffMs(this.#attempt);
+    const waitMs = Math.max(backoffMs(this.#attempt), jitteredMs(end.cause?.retryAfterMs ?? 0));
     this.#forgetWaitOver(waitMs);
     const retryInMs = this.#reconnectIn(waitMs);
     if (this.#current === undefined && !isReplaced) this.#events.offline(end, retryInMs);

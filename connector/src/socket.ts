@@ -1,13 +1,14 @@
 import { type CuttableWebSocket, openWebSocket } from "./cuttable-websocket.ts";
 import { type Frame, readFrame } from "./frames.ts";
 import { CLOSE_WITHIN_MS, MAX_RECEIVED_CHARACTERS } from "./limits.ts";
+import type { AttemptFailure } from "./network-errors.ts";
 
 const NO_CODE = 1006;
 
 export interface SocketEvents {
   readonly frame: (frame: Frame) => void;
-  /** Once, and not after `close`. */
-  readonly closed: (code: number) => void;
+  /** Once, and not after `close`. @param failure why it was not opened, where that is known. */
+  readonly closed: (code: number, failure?: AttemptFailure) => void;
 }
 
 /** One websocket of the platform: parsed frames in, texts out. */
@@ -37,11 +38,17 @@ export class Socket {
       const frame = readFrame(data);
       if (frame !== undefined) this.#events.frame(frame);
     });
-    websocket.addEventListener("error", () => {});
-    websocket.addEventListener("close", ({ code }) => {
+    const over = (code: number) => {
       this.#gone.resolve();
       this.#closed(code || NO_CODE);
+    };
+    let isOpen = false;
+    websocket.addEventListener("open", () => {
+      isOpen = true;
     });
+    // Node 22 tells nothing else of an attempt that failed.
+    websocket.addEventListener("error", () => isOpen || over(NO_CODE));
+    websocket.addEventListener("close", ({ code }) => over(code));
   }
 
   send(text: string): void {
@@ -66,6 +73,6 @@ export class Socket {
   #closed(code: number): void {
     if (this.#closing) return;
     this.#closing = true;
-    this.#events.closed(code);
+    this.#events.closed(code, this.#socket?.failure());
   }
 }

@@ -33,24 +33,19 @@ async function portOf(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** Answers every upgrade with this status. */
-async function refusing(status: number): Promise<string> {
+/** Answers every upgrade with this status. @param asked is called for each. */
+async function refusing(status: number, headers = "", asked = () => {}): Promise<string> {
   const server = createServer();
-  const answer = `HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`;
-  // Whoever has read the answer may reset the connection.
-  server.on("upgrade", (_, socket) => socket.on("error", () => {}).end(answer));
+  const answer = `HTTP/1.1 ${status} No\r\n${headers}content-length: 0\r\n\r\n`;
+  server.on("upgrade", (_, socket) => {
+    asked();
+    // Whoever has read the answer may reset the connection.
+    socket.on("error", () => {}).end(answer);
+  });
   return `http://127.0.0.1:${await portOf(server)}`;
 }
 
 describe("A first start that cannot succeed is rejected at once, and says why", () => {
-  test.each([404, 403, 401, 400, 301])("where the upgrade is answered with %d", async (status) => {
-    const alice = stage.connector("alice", await refusing(status));
-    const { errors } = record(alice);
-    await expect(alice.start()).rejects.toMatchObject({ code: "unreachable", retry: "fix" });
-    expect(errors).toMatchObject([{ code: "unreachable", message: expect.stringContaining(String(status)) }]);
-    expect(alice.state.status).toBe("closed");
-  });
-
   test("where https is spoken to plain http", async () => {
     const url = (await refusing(404)).replace("http:", "https:");
     const error = await errorOf(stage.connector("alice", url).start());
@@ -64,6 +59,60 @@ describe("A first start that cannot succeed is rejected at once, and says why", 
   });
 });
 
+describe("A first start whose upgrade is answered by something else", () => {
+  test.each([404, 403, 401, 400, 301, 200])(
+    "with %d goes on for a while, tells why, and ends with that",
+    async (status) => {
+      const asked = jest.fn();
+      const alice = stage.connector("alice", await refusing(status, "", asked));
+      const { errors } = record(alice);
+      const started = errorOf(alice.start());
+      await until("two attempts were told", () => errors.length > 1);
+      expect(alice.state.status).toBe("reconnecting");
+      setTime(FIRST_START, "refusedUpgradeMs", 0);
+      expect(await started).toMatchObject({ code: "unreachable", retry: "fix" });
+      const told = { code: "unreachable", message: expect.stringContaining(String(status)) };
+      expect(errors).toEqual(errors.map(() => expect.objectContaining(told)));
+      expect(alice.state.status).toBe("closed");
+      // Node itself asks once more after 401.
+      expect(asked).toHaveBeenCalledTimes(errors.length * (status === 401 ? 2 : 1));
+    },
+  );
+
+  test("is online as soon as the relay answers", async () => {
+    const proxy = await stage.proxy(stage.url);
+    proxy.refusesWith = 403;
+    const alice = stage.connector("alice", proxy.url);
+    const { errors } = record(alice);
+    const started = alice.start();
+    await until("a refusal was told", () => errors.length > 0);
+    proxy.refusesWith = undefined;
+    await started;
+    expect(alice.state.status).toBe("online");
+  });
+
+  test("follows no redirect", async () => {
+    const asked = jest.fn();
+    const elsewhere = await refusing(404, "", asked);
+    const alice = stage.connector("alice", await refusing(301, `location: ${elsewhere}/ws\r\n`));
+    const { errors } = record(alice);
+    void alice.start();
+    await until("two attempts were told", () => errors.length > 1);
+    expect(errors[0]).toMatchObject({ message: expect.stringContaining(`${elsewhere}/ws`) });
+    expect(asked).not.toHaveBeenCalled();
+  });
+
+  test("waits for as long as that asks for", async () => {
+    const alice = stage.connector("alice", await refusing(503, "retry-after: 7\r\n"));
+    const { errors } = record(alice);
+    void alice.start();
+    await until("a refusal was told", () => errors.length > 0);
+    expect(alice.state).toMatchObject({ status: "reconnecting", retryInMs: expect.any(Number) });
+    const { retryInMs } = alice.state as { retryInMs: number };
+    expect(retryInMs).toBeGreaterThanOrEqual(7000);
+  });
+});
+
 describe("A start that may yet succeed goes on, and tells the cause of each failed attempt", () => {
   test.each([
     ["connection refused", async () => `http://127.0.0.1:${await freePort()}`, ["ECONNREFUSED"]],
@@ -71,7 +120,7 @@ describe("A start that may yet succeed goes on, and tells the cause of each fail
     [
       "a port that speaks TLS",
       async () => `http://127.0.0.1:${await portOf(createTlsServer(SELF_SIGNED))}`,
-      ["ECONNRESET"],
+      ["ECONNRESET", "UND_ERR_SOCKET"],
     ],
     ["a relay without room", async () => await refusing(503), [undefined]],
   ])("%s", async (_, url, codes) => {

@@ -3,8 +3,9 @@ import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
 import { afterEach, describe, expect, test } from "@jest/globals";
-import { probeAttempt } from "../src/attempt-probe.ts";
-import { networkErrorOf, upgradeRefusal, wasNeverSent } from "../src/network-errors.ts";
+import { RETRY_AFTER_CAP_MS } from "../src/limits.ts";
+import { networkErrorOf, unreachable, upgradeRefusal, wasNeverSent } from "../src/network-errors.ts";
+import { Socket } from "../src/socket.ts";
 import { SELF_SIGNED } from "./self-signed.ts";
 
 /** As Node says it of a handshake that failed while it wrote. */
@@ -13,7 +14,11 @@ const eproto = (reason: string) => ({
   message: `write EPROTO 40BD:error:0A00010B:SSL routines:any_function:${reason}:../deps/openssl/ssl/any.c:77:`,
 });
 
-const FITS: readonly (readonly [said: { code: string; message?: string }, hint: RegExp, retry: string])[] = [
+const FITS: readonly (readonly [
+  said: { name?: string; code: string; message?: string },
+  hint: RegExp,
+  retry: string,
+])[] = [
   [{ code: "ECONNREFUSED" }, /Start the relay/, "later"],
   [{ code: "ECONNRESET" }, /https:/, "later"],
   [{ code: "UND_ERR_SOCKET" }, /https:/, "later"],
@@ -31,7 +36,11 @@ const FITS: readonly (readonly [said: { code: string; message?: string }, hint: 
   [{ code: "SELF_SIGNED_CERT_IN_CHAIN" }, /NODE_EXTRA_CA_CERTS/, "fix"],
   [{ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }, /intermediate certificates/, "fix"],
   [{ code: "ERR_TLS_CERT_ALTNAME_INVALID" }, /host name/, "fix"],
-  [{ code: "HPE_INVALID_CONSTANT" }, /host and port.*if the port speaks TLS, use https:/, "fix"],
+  [
+    { name: "HTTPParserError", code: "HPE_INVALID_CONSTANT" },
+    /host and port.*if the port speaks TLS, use https:/,
+    "fix",
+  ],
   [{ code: "ERR_SSL_WRONG_VERSION_NUMBER" }, /plain http/, "fix"],
   [{ code: "ERR_SSL_PACKET_LENGTH_TOO_LONG" }, /plain http/, "fix"],
   [eproto("wrong version number"), /plain http/, "fix"],
@@ -63,7 +72,7 @@ describe("The hint of a failed connection fits", () => {
 });
 
 describe("A refused upgrade", () => {
-  const hintAt = (status: number, address: string) => upgradeRefusal(status, new URL(address)).hint;
+  const hintAt = (status: number, address: string) => upgradeRefusal({ status, headers: {} }, new URL(address)).hint;
 
   test.each([301, 400, 401, 403, 404, 426])(
     "with %d at a path that does not end in /ws names the address with /ws, and that of HTTP",
@@ -88,6 +97,31 @@ describe("A refused upgrade", () => {
   });
 });
 
+describe("An answer to the upgrade", () => {
+  const answered = (status: number, headers = {}) => unreachable("wss://relay.example/ws", { status, headers });
+
+  test("that redirects names where to, without user, password and query", () => {
+    const location = "https://user:secret@other.example/ws?token=secret";
+    const { message } = answered(301, { location });
+    expect(message).toContain("https://other.example/ws");
+    expect(message).not.toMatch(/secret|user/);
+    expect(answered(302, { location: "/there" }).message).toContain("https://relay.example/there");
+    for (const headers of [{}, { location: "http://[" }, { location: ["/a", "/b"] }]) {
+      expect(answered(301, headers)).toMatchObject({ code: "unreachable", cause: { status: 301 } });
+    }
+  });
+
+  test("may ask to be left alone for so many seconds, or until a date, and is for a minute at most", () => {
+    const waitOf = (value?: unknown) => answered(503, { "retry-after": value }).retryAfterMs;
+    expect([waitOf("7"), waitOf("3600")]).toEqual([7000, RETRY_AFTER_CAP_MS]);
+    const soon = waitOf(new Date(Date.now() + 30_000).toUTCString()) ?? 0;
+    expect(soon).toBeGreaterThan(0);
+    expect(soon).toBeLessThanOrEqual(30_000);
+    for (const none of [undefined, "", "soon", "-1", "0", new Date(0).toUTCString()])
+      expect(waitOf(none)).toBeUndefined();
+  });
+});
+
 test("Nothing was sent where no connection came about; a connection that broke leaves it open", () => {
   for (const code of ["ECONNREFUSED", "ENOTFOUND", "CERT_HAS_EXPIRED"]) expect(wasNeverSent({ code })).toBe(true);
   for (const code of ["ECONNRESET", "UND_ERR_SOCKET", "ETIMEDOUT", undefined])
@@ -102,7 +136,14 @@ describe("Why no websocket was opened is told as it is", () => {
     server = listening;
     await once(server.listen(0, "127.0.0.1"), "listening");
     const { port } = server.address() as AddressInfo;
-    return (await probeAttempt(`${protocol}://127.0.0.1:${port}/ws`, new AbortController().signal))?.message;
+    const url = `${protocol}://127.0.0.1:${port}/ws`;
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const socket = new Socket(url, {
+      frame: () => {},
+      closed: (_, failure) => resolve(unreachable(url, failure).message),
+    });
+    socket.open();
+    return await promise;
   }
 
   test("of a port that speaks plain http", async () => {

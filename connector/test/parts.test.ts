@@ -17,6 +17,9 @@ import type { AgentKey, Envelope, TrustedKey } from "../src/types.ts";
 import { testAgent } from "./kit.ts";
 
 const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
+const addresses = JSON.parse(
+  await readFile(new URL("../../connector-python/tests/addresses.json", import.meta.url), "utf8"),
+);
 const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");
 
 describe("Signing", () => {
@@ -96,13 +99,28 @@ describe("The address", () => {
     expect(relayAddress(new URL(given))).toEqual(address);
   });
 
-  test("has the host of the URL standard, to which the connector for Python is held too", async () => {
-    const path = new URL("../../connector-python/tests/hosts.json", import.meta.url);
-    const { same, refusedByPython, refusedByBoth } = JSON.parse(await readFile(path, "utf8"));
-    for (const [url, host] of Object.entries({ ...same, ...refusedByPython })) {
-      expect([url, relayAddress(url).host]).toEqual([url, host]);
+  describe("of the table that the connector for Python and npm run keys are held to", () => {
+    test("has the host and the path of the URL standard", () => {
+      for (const [url, host] of Object.entries({ ...addresses.hosts, ...addresses.hostsRefusedByPython })) {
+        expect([url, relayAddress(url).host]).toEqual([url, host]);
+      }
+      for (const [url, websocket] of Object.entries({ ...addresses.paths, ...addresses.pathsRefusedByPython })) {
+        expect([url, relayAddress(url).websocket]).toEqual([url, websocket]);
+      }
+    });
+
+    test.each(Object.entries<string>(addresses.refused))(
+      "%j is refused, and the error says what to write",
+      (url, told) => {
+        expect(() => relayAddress(url)).toThrow(new TypeError(`url: ${told}`));
+      },
+    );
+  });
+
+  test("that is refused over HTTP is named, and neither its password nor its query", () => {
+    for (const http of ["http://user:secret@relay.example", new URL("http://relay.example?token=secret")]) {
+      expect(() => relayAddress("http://relay.example", http)).toThrow(/^httpUrl: (?!.*secret)/);
     }
-    for (const url of refusedByBoth) expect(() => relayAddress(url)).toThrow(TypeError);
   });
 
   test("over HTTP is another one where that is told", () => {

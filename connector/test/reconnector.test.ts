@@ -37,8 +37,9 @@ class TestConnection {
     this.#events.frame(this as never as Connection, frame as Passed);
   }
 
-  ends(error?: RelayError): void {
-    this.#events.ended(this as never as Connection, { reason: "lost", closeCode: error?.closeCode ?? 1006, error });
+  ends(error?: RelayError, cause?: RelayError): void {
+    const closeCode = error?.closeCode ?? 1006;
+    this.#events.ended(this as never as Connection, { reason: "lost", closeCode, error, cause });
   }
 }
 

@@ -16,13 +16,14 @@ const EXITING_AGENT = fileURLToPath(new URL("exiting-agent.ts", import.meta.url)
 
 const NodeWebSocket = globalThis.WebSocket;
 const DISPATCHER = Symbol.for("undici.globalDispatcher.1");
-const dispatchers = globalThis as { [DISPATCHER]?: object };
+const dispatchers = globalThis as { [DISPATCHER]?: object | undefined };
+const dispatcherOfNode = dispatchers[DISPATCHER];
 const HELLO = JSON.stringify({ frame: "hello" });
 const LARGEST = HELLO.padEnd(MAX_RECEIVED_CHARACTERS);
 
 afterEach(() => {
   globalThis.WebSocket = NodeWebSocket;
-  delete dispatchers[DISPATCHER];
+  dispatchers[DISPATCHER] = dispatcherOfNode;
 });
 
 /** What is read of a relay that sends these texts and closes, and with which code it ends. */

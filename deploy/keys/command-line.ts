@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
 import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import type { Io } from "../local/io.ts";
+import { addressProblem } from "./relay-address.ts";
 
 /** The command line is invalid. */
 export class UsageError extends Error {}
@@ -75,21 +76,28 @@ export function waitOf(
 ): Wait {
   const seconds = /^\d{1,3}$/.test(wait) ? Number(wait) : Number.NaN;
   if (!(seconds <= MAX_WAIT_S)) throw new UsageError(`--wait is a number of seconds, at most ${MAX_WAIT_S}.`);
-  const address = (url ?? (RELAY_URL || DEFAULT_URL)).replace(/\/+$/, "");
-  const base = RELAY_HTTP_URL ? RELAY_HTTP_URL.replace(/\/+$/, "") : address;
-  if (RELAY_HTTP_URL && !/^https?:$/.test(schemeOf(base))) {
+  const [name, given] = url === undefined ? ["RELAY_URL", RELAY_URL || DEFAULT_URL] : ["--url", url];
+  const address = addressOf(name, given);
+  if (RELAY_HTTP_URL && !isHttp(RELAY_HTTP_URL)) {
     throw new UsageError("RELAY_HTTP_URL must begin with http:// or https://.");
   }
-  if (!/^https?:$/.test(schemeOf(base)) || !/^(?:http|ws)s?:$/.test(schemeOf(address))) {
-    throw new UsageError(
-      "--url (or RELAY_URL) must begin with http:// or https://. If the relay's address is a websocket's, set RELAY_HTTP_URL to its HTTP address.",
-    );
+  const base = RELAY_HTTP_URL ? addressOf("RELAY_HTTP_URL", RELAY_HTTP_URL) : address;
+  if (!isHttp(base)) {
+    throw new UsageError(`${name} is the address of a websocket. Set RELAY_HTTP_URL to the relay's HTTP address.`);
   }
   return { url: base, websocketUrl: websocketOf(address), waitMs: seconds * 1000 };
 }
 
-function schemeOf(address: string): string {
-  return URL.parse(address)?.protocol ?? "";
+/** Without slashes at its end. @param name of what gave it. @throws {UsageError} that never has the address itself. */
+function addressOf(name: string, given: string): string {
+  const address = given.trim();
+  const problem = addressProblem(address);
+  if (problem !== undefined) throw new UsageError(`${name}: ${problem}`);
+  return address.replace(/\/+$/, "");
+}
+
+function isHttp(address: string): boolean {
+  return /^\s*http/i.test(address);
 }
 
 /** Of a base address, or of the websocket itself: path /ws when it has none. */

@@ -127,8 +127,7 @@ function ofRegister(register: Register, verb: Change["verb"]): Change["ask"] {
     const isShown = (answer: Answer | undefined) => answer && isTaken(answer) === (verb === "accept");
     const [gateway, connector] = await Promise.all([
       gatewayAnswer(register, url),
-      // An address may serve HTTP and be none of a websocket, such as one with a fragment.
-      connectorAnswer(register, websocketUrl).catch(() => undefined),
+      connectorAnswer(register, websocketUrl),
     ]);
     return { gateway: isShown(gateway), connector: isShown(connector) };
   };

@@ -61,7 +61,7 @@ export class Cast {
   async start(): Promise<void> {
     for (const [name, entry] of this.#entries) {
       const proxy = entry.wire && (await this.#proxy(entry.wire));
-      const url = `${proxy?.url ?? this.#surroundings.url}${entry.path ?? ""}`;
+      const url = (proxy?.url ?? this.#surroundings.url).replace(/^http/, entry.scheme ?? "http");
       const identity = await this.#identity(entry.is ?? name);
       const { listens = true } = entry;
       this.actors.set(name, {

@@ -20,8 +20,8 @@ export interface AgentEntry {
   readonly listed?: boolean;
   /** False: nothing listens to its deliveries, which wait to be read. */
   readonly listens?: false;
-  /** Behind the relay's address. */
-  readonly path?: string;
+  /** Of its URL, in the place of http. */
+  readonly scheme?: "https";
   /**
    * Options of its connector. Under `trust.keys` stand names of agents, under `trust.issuers` those of issuers; `trust.gateways`
    * is `all` of the relay.

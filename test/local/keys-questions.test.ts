@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -102,12 +103,15 @@ describe("A signing key that was added", () => {
     frames = sent;
     expect(await ofKey(record, "accept").ask?.({ url, waitMs: 1 })).toEqual({ gateway, connector });
   });
-
-  test("has a sentence also where the address can be none of a websocket", async () => {
-    http = { status: 400, body: { code: "bad_signature" } };
-    expect(await ofKey(record, "accept").ask?.({ url: `${url}/#`, waitMs: 1 })).toMatchObject({ connector: undefined });
-  });
 });
+
+const problemOf = (act: () => unknown) => {
+  try {
+    return act();
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
 
 describe("The relay that is asked", () => {
   const relayOf = (url: string, RELAY_HTTP_URL?: string) => {
@@ -127,8 +131,21 @@ describe("The relay that is asked", () => {
 
   test("has an address of HTTP, and the refusal of a websocket's names RELAY_HTTP_URL", () => {
     expect(() => relayOf("ws://pod.test:8082/ws")).toThrow("RELAY_HTTP_URL");
-    expect(() => relayOf("nowhere", "http://gateway.test")).toThrow("--url");
+    expect(() => relayOf("nowhere", "http://gateway.test")).toThrow("--url: The address must begin");
     expect(() => relayOf("ws://pod.test:8082/ws", "ws://gateway.test")).toThrow("RELAY_HTTP_URL must begin");
+    expect(() => relayOf("ws://pod.test:8082/ws", "gateway.test")).toThrow("RELAY_HTTP_URL must begin");
+  });
+
+  test("has an address that both connectors take, or else an error that says what to write and not what was given", async () => {
+    const path = new URL("../../connector-python/tests/addresses.json", import.meta.url);
+    const { hosts, paths, refused } = JSON.parse(await readFile(path, "utf8"));
+    for (const url of [...Object.keys(hosts), ...Object.keys(paths)]) relayOf(url, "http://gateway.test");
+    for (const [url, told] of Object.entries<string>(refused)) {
+      expect(problemOf(() => relayOf(url))).toBe(`--url: ${told}`);
+    }
+    for (const given of ["http://user:secret@gateway.test", "http://gateway.test?token=secret"]) {
+      expect(problemOf(() => relayOf("http://pod.test", given))).toMatch(/^RELAY_HTTP_URL: (?!.*secret)/);
+    }
   });
 });
 

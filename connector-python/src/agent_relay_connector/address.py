@@ -1,18 +1,27 @@
 """Where a relay is."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
-from urllib.parse import urlsplit
+from string import whitespace
 
 _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _DEFAULT_PORTS = {"ws": 80, "wss": 443}
-# After a user and a password, which are not used. A backslash ends the host in the URL standard, and not in urlsplit.
-_HOST_AND_PORT = re.compile(r"(?:[^\\]*@)?(\[[^%]*\]|[^:@]+)(?::([0-9]*))?")
+# Scheme, authority, path, the rest. The URL standard reads a backslash as a slash.
+_ADDRESS = re.compile(r"(https?|wss?)://([^\\/?#]*)([^?#]*)(.*)", re.ASCII | re.IGNORECASE | re.DOTALL)
+_HOST_AND_PORT = re.compile(r"(\[[^%]*\]|[^:]*)(?::([^:]*))?")
+_PORT = re.compile(r"0*[0-9]{0,5}")
+# What the URL standard leaves as it is, and RFC 3986 allows.
+_PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 # Source: WHATWG URL, "forbidden domain code point".
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
 # A host whose last label is one counts as IPv4. Source: WHATWG URL, "ends-in-a-number checker".
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_INVALID_SCHEME = "The address must begin with http://, https://, ws:// or wss://."
+_CREDENTIALS = "The address has a user or a password, and neither is sent. Remove both, and the @."
+_QUERY = "The address has a query or a fragment, and neither is sent. Remove the ? or # and what follows."
+_NO_HOST = "The address has no host. Write one after //, such as https://relay.example."
+_INVALID_PORT = "The port of the address is not valid. Write a number up to 65535."
 _INVALID_HOST = (
     "The host of the address is not valid. "
     "Write a name such as relay.example, or an IP address such as 127.0.0.1 or [::1]."
@@ -20,6 +29,10 @@ _INVALID_HOST = (
 # IDNA 2003 of the standard library gives another host for ß, ς, joiners, and characters newer than Unicode 3.2.
 _NOT_ASCII = (
     "The host of the address is not ASCII. Write it as DNS has it, such as xn--bcher-kva.example for bücher.example."
+)
+_INVALID_PATH = (
+    "The path of the address is not in its plain form. "
+    "Write / for \\, leave out . and .. as names, and percent-encode other characters: a space is %20."
 )
 
 
@@ -36,24 +49,47 @@ def relay_address(url: str, http_url: str | None = None) -> RelayAddress:
     """From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none). The base of a websocket that
     does not end in /ws is the root of its host. http_url: the base, where it is elsewhere. Raises ValueError.
     """
+    address = _named_address("url", url)
+    return replace(address, base=_named_address("http_url", http_url).base) if http_url else address
+
+
+def _named_address(name: str, given: str) -> RelayAddress:
     try:
-        parts = urlsplit(url)
+        return _address(given)
     except ValueError as error:
-        raise ValueError(_INVALID_HOST) from error
-    scheme = _WEBSOCKET_SCHEMES.get(parts.scheme)
-    if scheme is None or not parts.netloc:
-        raise ValueError("url must be http(s):// or ws(s)://")
-    host = _host_and_port(parts.netloc, _DEFAULT_PORTS[scheme])
-    is_base = parts.scheme.startswith("http")
-    path = parts.path.rstrip("/")
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _address(given: str) -> RelayAddress:
+    """Raises ValueError that says what to write, and never what is given: it may contain a password."""
+    # An environment variable that is not set is None.
+    parts = _ADDRESS.fullmatch(str(given).strip(whitespace))
+    if parts is None:
+        raise ValueError(_INVALID_SCHEME)
+    given_scheme, authority, given_path, rest = parts.groups()
+    if "@" in authority:
+        raise ValueError(_CREDENTIALS)
+    if rest:
+        raise ValueError(_QUERY)
+    is_base = given_scheme.lower().startswith("http")
+    scheme = _WEBSOCKET_SCHEMES[given_scheme.lower()]
+    host = _host_and_port(authority, _DEFAULT_PORTS[scheme])
+    path = _path(given_path).rstrip("/")
     websocket = path + "/ws" if is_base else path or "/ws"
     parent = websocket[: -len("/ws")] if websocket.endswith("/ws") else ""
-    base = relay_address(http_url).base if http_url else f"{scheme.replace('ws', 'http')}://{host}{parent}"
     return RelayAddress(
         websocket=f"{scheme}://{host}{websocket}",
-        base=base,
+        base=f"{scheme.replace('ws', 'http')}://{host}{parent}",
         host=host,
     )
+
+
+def _path(given: str) -> str:
+    """As the URL standard writes it. Raises ValueError for what it would write in another way."""
+    names = given.lower().replace("%2e", ".").split("/")
+    if not _PATH.fullmatch(given) or "." in names or ".." in names:
+        raise ValueError(_INVALID_PATH)
+    return given
 
 
 def _host_and_port(authority: str, default_port: int) -> str:
@@ -64,10 +100,13 @@ def _host_and_port(authority: str, default_port: int) -> str:
     given = _HOST_AND_PORT.fullmatch(authority)
     if given is None:
         raise ValueError(_INVALID_HOST)
+    if not given[1]:
+        raise ValueError(_NO_HOST)
+    digits = given[2] or str(default_port)
+    if not _PORT.fullmatch(digits) or int(digits) > 65_535:
+        raise ValueError(_INVALID_PORT)
+    port = int(digits)
     host = _host(given[1])
-    port = int(given[2] or default_port)
-    if port > 65_535:
-        raise ValueError("The port of the address is not valid. Write a number up to 65535.")
     return host if port == default_port else f"{host}:{port}"
 
 

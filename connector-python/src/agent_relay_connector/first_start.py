@@ -9,8 +9,8 @@ from .background import Background
 from .check_online import CheckOnline
 from .errors import RelayError
 from .iso_time import epoch_ms_of
-from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, PRESENCE_CAP_S, UNKNOWN_KEY_PRESENTED_S
-from .network_errors import unreachable
+from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, PRESENCE_CAP_S, REFUSED_UPGRADE_S, UNKNOWN_KEY_PRESENTED_S
+from .network_errors import is_refused_upgrade, unreachable
 from .self_test import SelfTest
 from .types import Presence
 
@@ -42,6 +42,8 @@ class FirstStart:
         self._unknown_since: float | None = None
         # Since when something else answers, without an answer of the relay in between.
         self._strange_since: float | None = None
+        # The same of the upgrade.
+        self._refused_since: float | None = None
         # What may pass by itself, of the last register.
         self._passing: RelayError | None = None
         self._failure: RelayError | None = None
@@ -58,6 +60,7 @@ class FirstStart:
         `superseded_elsewhere`, `not_a_relay`, or why the relay would not take its key: whoever has not the agent's could
         take nothing over. register: makes the text of the register.
         """
+        self._refused_since = None
         if self._takes_over:
             return
         if self._looking is None:
@@ -96,8 +99,16 @@ class FirstStart:
         """
         error = unreachable(self._websocket, cause)
         self._tell(error)
-        if not self._is_over and error.retry == "fix":
+        is_final = error.retry == "fix" and not self._may_yet_upgrade(error)
+        if not self._is_over and is_final:
             self._ended(error)
+
+    def _may_yet_upgrade(self, error: RelayError) -> bool:
+        if not is_refused_upgrade(error):
+            return False
+        if self._refused_since is None:
+            self._refused_since = time.monotonic()
+        return time.monotonic() - self._refused_since < REFUSED_UPGRADE_S
 
     def time_is_over(self) -> None:
         """Says why the last attempt failed."""

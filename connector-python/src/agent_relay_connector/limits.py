@@ -90,6 +90,10 @@ PRESENCE_LOOKS_AT_ONCE = 4
 # Until the first register is accepted: how long a start takes as passing a key or an issuer that the relay does not know,
 # and an answer that is none of a relay; and how often, and how far apart, the agent's own presence is looked up before it counts as held elsewhere.
 UNKNOWN_KEY_PRESENTED_S = 10.0
+# The same of what refuses the upgrade: an edge may do so until its relay is ready.
+REFUSED_UPGRADE_S = 60.0
+# A proxy's page may ask for hours, and be gone in a minute.
+RETRY_AFTER_CAP_S = 60.0
 OWN_LOOKS = 5
 OWN_LOOK_AGAIN_S = 0.3
 # What the relay says of a signature: how long it may take, and bytes of its answer.

@@ -4,16 +4,25 @@ import asyncio
 import errno
 import socket
 import ssl
+import time
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from urllib.parse import urljoin, urlsplit
 
+from websockets.datastructures import Headers
 from websockets.exceptions import InvalidHandshake, InvalidMessage
 
 from .error_catalogue import Retry
 from .errors import RelayError
+from .limits import RETRY_AFTER_CAP_S
 
 
 class Redirected(InvalidHandshake):
-    """An answer in place of the upgrade, where `websockets` does not tell which."""
+    """An answer in place of the upgrade, where `websockets` tells nothing but where to."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self.location = location
 
 
 @dataclass(frozen=True)
@@ -123,8 +132,25 @@ def unreachable(websocket: str, cause: Exception | None) -> RelayError:
     place = "http" + websocket.removeprefix("ws")
     message = f"The relay at {place} is not reachable: {reason.why}."
     error = RelayError("unreachable", message, reason.hint, retry=reason.retry)
+    error.retry_after = retry_after_s(cause)
     error.__cause__ = cause
     return error
+
+
+def is_refused_upgrade(error: RelayError) -> bool:
+    """Whether something answered that is no relay, or none for this client: it may be an edge whose relay is being changed."""
+    cause = error.__cause__
+    return isinstance(cause, Redirected) or (isinstance(cause, Exception) and _status_of(cause) is not None)
+
+
+def retry_after_s(cause: Exception | None) -> float | None:
+    """The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3."""
+    text = _header(cause, "Retry-After") or ""
+    try:
+        wait_s = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return min(wait_s, RETRY_AFTER_CAP_S) if wait_s > 0 else None
 
 
 def may_pass(status: int) -> bool:
@@ -135,7 +161,7 @@ def may_pass(status: int) -> bool:
 def _reason(cause: Exception, websocket: str) -> NetworkError:
     status = _status_of(cause)
     if status is not None:
-        return _upgrade_refusal(status, websocket)
+        return _upgrade_refusal(status, websocket, _header(cause, "Location"))
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _BY_VERIFY_CODE.get(cause.verify_code, _UNVERIFIED)
     if isinstance(cause, InvalidMessage) and isinstance(cause.__cause__, ssl.SSLError):
@@ -150,8 +176,8 @@ def _reason(cause: Exception, websocket: str) -> NetworkError:
     if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):
         return _SILENT
     if isinstance(cause, Redirected):
-        hint = _path_hint(websocket) + _REDIRECT_HINT
-        return NetworkError("the upgrade to a websocket was answered with a redirect", hint, "fix")
+        why = f"the upgrade to a websocket was answered with a redirect{_to(cause.location, websocket)}"
+        return NetworkError(why, _path_hint(websocket) + _REDIRECT_HINT, "fix")
     if isinstance(cause, InvalidHandshake):
         return NetworkError("it does not speak websocket there", _UPGRADE_HINT, "fix")
     return _BY_ERRNO.get(getattr(cause, "errno", None) or 0, _OTHER)
@@ -163,8 +189,16 @@ def _status_of(cause: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _upgrade_refusal(status: int, websocket: str) -> NetworkError:
-    why = f"the upgrade to a websocket was answered with {status}"
+def _header(cause: Exception | None, name: str) -> str | None:
+    headers = getattr(cause, "headers", None) or getattr(getattr(cause, "response", None), "headers", None)
+    values = headers.get_all(name) if isinstance(headers, Headers) else []
+    return values[0] if len(values) == 1 else None
+
+
+def _upgrade_refusal(status: int, websocket: str, location: str | None) -> NetworkError:
+    is_redirect = 300 <= status < 400 and location is not None
+    to = f", a redirect{_to(location or '', websocket)}" if is_redirect else ""
+    why = f"the upgrade to a websocket was answered with {status}{to}"
     if may_pass(status):
         return NetworkError(why, _LATER_HINT, "later")
     return NetworkError(why, _path_hint(websocket) + _hint_of_refusal(status, websocket), "fix")
@@ -179,6 +213,15 @@ def _hint_of_refusal(status: int, websocket: str) -> str:
         return _REDIRECT_HINT
     is_plain = websocket.startswith("ws://")
     return f"{_PLAIN_TO_TLS_HINT} {_UPGRADE_HINT}" if status == 400 and is_plain else _UPGRADE_HINT
+
+
+def _to(location: str, websocket: str) -> str:
+    """Without user, password and query. Empty where it is no URL."""
+    try:
+        parts = urlsplit(urljoin("http" + websocket.removeprefix("ws"), location))
+    except ValueError:
+        return ""
+    return f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _path_hint(websocket: str) -> str:

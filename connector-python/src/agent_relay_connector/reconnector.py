@@ -11,6 +11,7 @@ from .connection import Connection, ConnectionEnd, ConnectionEvents
 from .errors import RelayError
 from .frames import AckFrame, DeliverFrame, Frame, HelloFrame, asked_wait_s
 from .limits import BACKOFF_CAP_S, DRAINING_CAP_S, MAX_RETIRED, RETIRED_S
+from .network_errors import retry_after_s
 from .types import Notice
 
 
@@ -136,7 +137,7 @@ class Reconnector:
             self._next = None
         else:
             self._lost_current()
-        wait_s = backoff_s(self._attempt)
+        wait_s = max(backoff_s(self._attempt), jittered_s(retry_after_s(end.cause) or 0))
         self._forget_wait_over(wait_s)
         retry_in_s = self._reconnect_in(wait_s)
         if self._current is None and not is_replaced:

@@ -29,7 +29,7 @@ class _Connect(LibraryConnect):  # type: ignore[misc]
 
     def handle_redirect(self, uri: str) -> None:
         """Of websockets before 14."""
-        raise Redirected
+        raise Redirected(uri)
 
 
 class Websocket:

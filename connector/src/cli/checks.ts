@@ -4,6 +4,7 @@ import { Clock } from "../clock.ts";
 import { knownRetry, RelayError } from "../errors.ts";
 import { type HelloFrame, textOf } from "../frames.ts";
 import { isNotYetKnown } from "../late-key.ts";
+import { unreachable } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
 import { Signer } from "../signer.ts";
 import { Socket } from "../socket.ts";
@@ -52,7 +53,10 @@ async function receiveHello(url: string): Promise<HelloFrame> {
     );
   const socket = new Socket(url, {
     frame: (frame) => frame.frame === "hello" && resolve(frame),
-    closed: (code) => fail(`cannot be opened (${code})`),
+    closed: (code, failure) => {
+      if (failure === undefined) fail(`cannot be opened (${code})`);
+      else reject(unreachable(url, failure));
+    },
   });
   const timer = setTimeout(() => fail("sent no hello within 10 s"), HELLO_WITHIN_MS);
   try {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { relayAddress } from "../address.ts";
+import { namedAddress, type RelayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
 import { membersOf, textOf, waitOf } from "../frames.ts";
 import { answerTo } from "../http-answer.ts";
@@ -67,14 +67,10 @@ export class RelayHttp {
     this.isDefault = url === undefined && !env.RELAY_URL;
     this.url = url ?? (env.RELAY_URL || DEFAULT_URL);
     this.httpUrl = env.RELAY_HTTP_URL || undefined;
-    try {
-      const { websocket, base, host } = relayAddress(this.url, this.httpUrl);
-      this.websocketUrl = websocket;
-      this.baseUrl = base;
-      this.host = host;
-    } catch {
-      throw usageError("--url (or RELAY_URL), and RELAY_HTTP_URL, must begin with http://, https://, ws:// or wss://.");
-    }
+    const { websocket, base, host } = addressOf(url === undefined ? "RELAY_URL" : "--url", this.url);
+    this.websocketUrl = websocket;
+    this.baseUrl = this.httpUrl === undefined ? base : addressOf("RELAY_HTTP_URL", this.httpUrl).base;
+    this.host = host;
     this.#signal = signal;
   }
 
@@ -175,6 +171,15 @@ export class RelayHttp {
     return new Failure("not_found", `No gateway of a relay answers at ${this.baseUrl}.`, this.addressHint, {
       retry: "fix",
     });
+  }
+}
+
+/** @param name of what gave the address. @throws {Failure} `usage`, which never has the address itself. */
+function addressOf(name: string, given: string): RelayAddress {
+  try {
+    return namedAddress(name, given);
+  } catch (error) {
+    throw usageError((error as Error).message);
   }
 }
 

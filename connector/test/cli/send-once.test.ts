@@ -128,6 +128,24 @@ describe("relay send", () => {
     await expectFailure(line, send(...as("alice"), "--type", "Mail", BOB, HELLO), 2, "invalid_envelope");
   });
 
+  test("refuses an address with a password or a query, names what gave it, and prints neither", async () => {
+    const send = ["send", "--json", ...as("alice")];
+    for (const address of [
+      "http://user:secret@127.0.0.1",
+      "http://127.0.0.1?token=secret",
+      "https://127.0.0.1:99999",
+    ]) {
+      const told = await Promise.all([
+        expectFailure(line, [...send, "--url", address, BOB, HELLO], 2, "usage"),
+        expectFailure(line, [...send, BOB, HELLO], 2, "usage", { RELAY_URL: address }),
+        expectFailure(line, [...send, BOB, HELLO], 2, "usage", { RELAY_HTTP_URL: address }),
+      ]);
+      const names = ["--url", "RELAY_URL", "RELAY_HTTP_URL"];
+      expect(told).toEqual(names.map((name) => expect.stringContaining(`${name}: The `)));
+      expect(told.join()).not.toContain("secret");
+    }
+  });
+
   test("writes the reason as one line of text, without --json", async () => {
     const { code, stdout, stderr } = await line.run(["send", "--url", await nowhere(), ...as("alice"), BOB, HELLO]);
     expect([code, stdout]).toEqual([4, ""]);

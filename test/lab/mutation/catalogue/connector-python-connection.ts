@@ -149,7 +149,7 @@ export const CONNECTOR_PYTHON_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python ends a start that cannot heal",
     file: `${FOLDER}/first_start.py`,
-    find: 'if not self._is_over and error.retry == "fix":',
+    find: "if not self._is_over and is_final:",
     replace: "if False:",
     tests: UNIT,
   },

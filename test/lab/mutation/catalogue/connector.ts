@@ -251,15 +251,15 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start that cannot succeed ends",
     file: "connector/src/first-start.ts",
-    find: 'if (!this.#isOver && error.retry === "fix")',
+    find: "if (!this.#isOver && isFinal)",
     replace: "if (false)",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
     name: "an agent that was online outlasts every outage",
     file: "connector/src/first-start.ts",
-    find: 'if (!this.#isOver && error.retry === "fix")',
-    replace: 'if (error.retry === "fix")',
+    find: "if (!this.#isOver && isFinal)",
+    replace: "if (isFinal)",
     tests: ["connector/test/first-start.test.ts"],
   },
   {

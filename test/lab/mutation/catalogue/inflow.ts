@@ -85,7 +85,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "an envelope that another signed costs the first key of its connection nothing",
     file: "services/ws-connector/src/connection-rates.ts",
-    find: "    takeOf(principals, now, -1, payer, this.#agent);\n",
+    find: "      principals.refund(holder, now, costOf(holder), 1);\n",
     replace: "",
     tests: ["services/ws-connector/test/connection-rates.test.ts"],
   },

@@ -15,8 +15,8 @@ export const SHARED_RATE_MUTATIONS: readonly Mutation[] = [
   {
     name: "a pod that shares a principal's rate gives it its part only",
     file: RATES,
-    find: "(this.#sharedBy.get(holder) ?? 1)",
-    replace: "1",
+    find: "account.sharedBy = this.#sharedBy.get(holder) ?? 1;",
+    replace: "account.sharedBy = 1;",
     tests: ["services/ws-connector/test/shared-rates.test.ts", "test/integration/rates-over-pods.test.ts"],
   },
   {
