@@ -213,7 +213,7 @@ describe("A start under an agent that is online elsewhere", () => {
     const asked = jest.spyOn(globalThis, "fetch");
     const { states } = record(alice);
     proxy.cut();
-    await until("it is back", () => states.at(-1) === "online", 10_000);
+    await until("it is back", () => states.at(-1) === "online");
     expect(asked).not.toHaveBeenCalled();
   });
 

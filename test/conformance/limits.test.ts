@@ -30,7 +30,7 @@ function refusals(socket: AgentSocket): Frame[] {
 }
 
 async function untilAnswered(socket: AgentSocket, count: number): Promise<Frame[]> {
-  await until(`${count} answers`, () => answers(socket).length >= count || socket.closed !== undefined, 15_000);
+  await until(`${count} answers`, () => answers(socket).length >= count || socket.closed !== undefined);
   return answers(socket);
 }
 

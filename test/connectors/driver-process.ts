@@ -19,7 +19,6 @@ export class CallFailed extends Error {
   }
 }
 
-const HEARD_WITHIN_MS = 15_000;
 const fileOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const COMMANDS: Record<Language, () => readonly [string, ...string[]]> = {
   typescript: () => [process.execPath, fileOf("driver.ts")],
@@ -69,7 +68,7 @@ export class DriverProcess {
   /** The next event of this kind, in order. */
   async hears(agent: string, event: string): Promise<Frame> {
     const told = this.unheard(agent, event);
-    await until(`${agent} hears ${event}`, () => told.length > 0, HEARD_WITHIN_MS);
+    await until(`${agent} hears ${event}`, () => told.length > 0);
     return told.shift() as Frame;
   }
 

@@ -52,7 +52,7 @@ export class OtlpReceiver {
   /** The spans of a trace once there are so many, in the order of their starts. */
   async trace(traceId: string, count: number): Promise<ReceivedSpan[]> {
     const found = () => this.spans.filter((span) => span.traceId === traceId);
-    await until(`${count} spans of ${traceId}`, () => found().length >= count, 20_000);
+    await until(`${count} spans of ${traceId}`, () => found().length >= count);
     return found().sort((a, b) => Number(a.startNs - b.startNs));
   }
 

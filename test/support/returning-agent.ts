@@ -63,7 +63,7 @@ export class ReturningAgent {
     clearInterval(this.#heartbeat);
     clearTimeout(this.#next);
     this.#connect();
-    await until(`${this.id} is registered`, () => this.#registrations > before, 10_000);
+    await until(`${this.id} is registered`, () => this.#registrations > before);
     return this;
   }
 

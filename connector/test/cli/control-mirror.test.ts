@@ -34,7 +34,7 @@ function sharing(): SharedConnection {
 }
 
 async function untilOnline(connection: SharedConnection): Promise<void> {
-  await until("it is online", () => connection.state.status === "online", 30_000);
+  await until("it is online", () => connection.state.status === "online");
   expect(connection.isShared).toBe(false);
 }
 

@@ -168,7 +168,7 @@ describe("A folder of control sockets that is not private", () => {
     // Two looks come before it is refused, and the making of its own socket; another one comes at once after it.
     await until("it was refused, and has looked", () => own[0]?.state.status === "closed" && looks.length >= 4);
     await chmod(folder, 0o700);
-    await until("it shares", () => second.state.status === "online", 20_000);
+    await until("it shares", () => second.state.status === "online");
     expect(states).not.toContain("closed");
     expect(own).toHaveLength(1);
     await second.close();

@@ -109,9 +109,9 @@ describe("A decision that was made while its requester was away", () => {
     const carol = await stage.onlineHost("carol", proxy.url);
     await carol.call("wait_for_messages");
     proxy.cut();
-    await until("it was lost", () => carol.events.includes("reconnecting"), 15_000);
+    await until("it was lost", () => carol.events.includes("reconnecting"));
     const told = () => carol.events.filter((event) => event === "decided_sessions").length;
-    await until("the relay told it again", () => told() > 1, 15_000);
+    await until("the relay told it again", () => told() > 1);
     await bob.send(CAROL, { n: 1 }, { waitOnline: 15_000 });
     const { messages, ...rest } = await carol.call("wait_for_messages");
     expect(messages).toMatchObject([{ payload: { n: 1 } }]);

@@ -27,7 +27,7 @@ async function untilEnded(host: Host): Promise<void> {
 /** Each call tries again meanwhile. */
 async function expectWhy(host: Host, code: string): Promise<void> {
   const connection = async () => (await host.call("my_status")).connection;
-  await until("it is known why", async () => (await connection()).reason === code, 15_000);
+  await until("it is known why", async () => (await connection()).reason === code);
   const told = { reason: code, message: expect.any(String), hint: expect.any(String) };
   expect(await connection()).toMatchObject({
     url: expect.stringMatching(/^ws:/),

@@ -14,7 +14,7 @@ async function causeOf(host: Host): Promise<{ readonly reason: string; readonly 
     const { reason, message } = (await host.call("my_status")).connection;
     return { reason, message };
   };
-  await until("the relay is away", async () => (await cause()).reason === "unreachable", 15_000);
+  await until("the relay is away", async () => (await cause()).reason === "unreachable");
   return await cause();
 }
 
