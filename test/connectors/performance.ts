@@ -31,6 +31,14 @@ export class Performance {
     else await this.#does(step.agent as string, step);
   }
 
+  /** Starts an agent. Before it is online a busy machine may answer a look-up too late, of which the start tells. */
+  async start(name: string, given: Frame = {}): Promise<Frame> {
+    const started = await this.#cast.call(name, "start", given);
+    const errors = this.#cast.actor(name).driver.unheard(this.#cast.nameOf(name), "error");
+    errors.splice(0, Infinity, ...errors.filter(({ code }) => code !== "unreachable"));
+    return started;
+  }
+
   /** At the end nothing is left that no step has heard. */
   async nothingElse(ignored: readonly string[]): Promise<void> {
     await this.#allIsThere();
@@ -50,7 +58,8 @@ export class Performance {
 
   async #does(name: string, step: Step): Promise<void> {
     const calls = this.#counted(step).map((n) => {
-      return this.#cast.call(name, step.does as string, this.#filled(step.with ?? {}, n));
+      const given = this.#filled(step.with ?? {}, n);
+      return step.does === "start" ? this.start(name, given) : this.#cast.call(name, step.does as string, given);
     });
     for (const call of calls) call.catch(() => {});
     if (step.later !== undefined) this.#later.set(step.later, calls);
