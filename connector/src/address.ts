@@ -1,7 +1,6 @@
 /** Where a relay is. */
 export interface RelayAddress {
   readonly websocket: string;
-  readonly signingManifest: string;
   /** Of its HTTP side, without a slash at its end. */
   readonly base: string;
   /** With a port that is not the default: what a register names, and a credential may. */
@@ -28,8 +27,7 @@ const INVALID_HOST =
 export function relayAddress(given: string | URL, http?: string | URL): RelayAddress {
   const address = namedAddress("url", given);
   if (!http) return address;
-  const { base, signingManifest } = namedAddress("httpUrl", http);
-  return { ...address, base, signingManifest };
+  return { ...address, base: namedAddress("httpUrl", http).base };
 }
 
 /** As relayAddress. @param name of what gave the address, for the error. @throws TypeError */
@@ -48,7 +46,6 @@ export function namedAddress(name: string, given: string | URL): RelayAddress {
     base,
     host: url.host,
     websocket: `${scheme}//${url.host}${websocket}`,
-    signingManifest: `${base}/.well-known/signing-manifest.json`,
   };
 }
 

@@ -1,8 +1,8 @@
 import { knownRetry, RelayError } from "./errors.ts";
 import { membersOf } from "./frames.ts";
-import { AnswerTooLarge, answerTo, type HttpAnswer } from "./http-answer.ts";
+import { AnswerTooLarge, type HttpAnswer, type HttpClient } from "./http-client.ts";
 import { ONLINE_LOOK } from "./limits.ts";
-import { mayPass } from "./network-errors.ts";
+import { type FailedRequest, mayPass, networkErrorOf } from "./network-errors.ts";
 import { parseJson } from "./parse-json.ts";
 import { problemIn } from "./problem.ts";
 import type { JsonObject, Presence } from "./types.ts";
@@ -12,8 +12,8 @@ import type { JsonObject, Presence } from "./types.ts";
 const STATUSES: readonly unknown[] = ["online", "stale", "offline", "not_seen"] satisfies Presence["status"][];
 const HINT = "Check the address that the connector was given.";
 
-export function checkOnlineUrl(base: string, agent: string): string {
-  return `${base}/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
+export function checkOnlinePath(agent: string): string {
+  return `/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
 }
 
 /** What an answer says of the agent; undefined for a refusal, and for what is no answer of a relay. */
@@ -24,38 +24,44 @@ export function presenceIn(agent: string, answer: JsonObject): Presence | undefi
   return { agent, status: status as Presence["status"], canDeliverRealtime, details: answer };
 }
 
-/**
- * @param base address of the relay (http, https), without a slash at its end.
- * Rejects with `unreachable`, `not_a_relay`, `aborted`, or the relay's refusal.
- */
+/** Rejects with `unreachable`, `not_a_relay`, `aborted`, or the relay's refusal. */
 export async function presenceOf(
-  base: string,
+  http: HttpClient,
   agent: string,
   timeoutMs: number = ONLINE_LOOK.answer.timeoutMs,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Presence> {
-  const { status, text } = await answerAt(base, agent, timeoutMs, signal);
+  const { status, text } = await answerAt(http, agent, timeoutMs, signal);
   const members = membersOf(parsed(text));
   const presence = presenceIn(agent, members);
   if (status === 200 && presence !== undefined) return presence;
   if (isRefusal(members)) throw problemIn(members);
-  const message = `The server at ${base} is not an Agent Relay: it answered with ${status}.`;
+  const message = `The server at ${http.base} is not an Agent Relay: it answered with ${status}.`;
   // A proxy in front of a relay that is away speaks for itself.
   throw mayPass(status)
     ? new RelayError("unreachable", { message, hint: HINT })
     : new RelayError("not_a_relay", { message });
 }
 
-async function answerAt(base: string, agent: string, timeoutMs: number, signal: AbortSignal): Promise<HttpAnswer> {
+async function answerAt(http: HttpClient, agent: string, timeoutMs: number, signal: AbortSignal): Promise<HttpAnswer> {
   try {
-    const url = checkOnlineUrl(base, agent);
-    return await answerTo(url, { ...ONLINE_LOOK.answer, timeoutMs }, signal, { redirect: "manual" });
+    return await http.ask(checkOnlinePath(agent), { ...ONLINE_LOOK.answer, timeoutMs }, signal);
   } catch (cause) {
     if (signal.aborted) throw new RelayError("aborted", { cause: signal.reason });
     // No relay says so much: the status alone tells what it is.
     if (cause instanceof AnswerTooLarge) return { status: cause.status, text: "" };
-    throw new RelayError("unreachable", { message: `The relay at ${base} does not answer.`, hint: HINT, cause });
+    throw unanswered(http.base, cause as FailedRequest);
   }
+}
+
+function unanswered(base: string, cause: FailedRequest): RelayError {
+  const { why, hint, retry } = networkErrorOf(cause);
+  return new RelayError("unreachable", {
+    message: `The relay at ${base} is not reachable: ${why}.`,
+    hint,
+    retry,
+    cause,
+  });
 }
 
 /** What a relay answers, where it has check-online at all: each of its refusals says when to try again. */

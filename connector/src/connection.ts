@@ -33,6 +33,8 @@ export interface ConnectionEvents {
 
 export interface ConnectionOptions {
   readonly url: string;
+  /** Whether the environment's proxy counts. */
+  readonly usesProxy: boolean;
   readonly clock: Clock;
   readonly presence: Presence;
   readonly events: ConnectionEvents;
@@ -77,7 +79,7 @@ export class Connection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#socket = new Socket(options.url, {
+    this.#socket = new Socket(options.url, options.usesProxy, {
       frame: (frame) => this.#receive(frame),
       closed: (code, failure) => this.#end({ closeCode: code, error: finalClose(code), failure }),
     });

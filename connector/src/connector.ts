@@ -55,9 +55,10 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       ended: (error) => void this.#stop(error),
     });
     const { address, clock, credential, firstStart } = parts;
+    const usesProxy = options.proxy !== false;
     const warnings = new Warnings(emitter);
     const connect = (events: ConnectionEvents) =>
-      new Connection({ url: address.websocket, clock, presence: parts.presence(), events });
+      new Connection({ url: address.websocket, usesProxy, clock, presence: parts.presence(), events });
     this.agent = options.agent;
     this.#parts = parts;
     this.#reconnector = new Reconnector(connect, {
@@ -174,7 +175,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * the relay.
    */
   checkOnline(agent: string, { timeoutMs, signal }: CallOptions = {}): Promise<Presence> {
-    return ignoreRejection(presenceOf(this.#parts.address.base, agent, timeoutMs, signal));
+    return ignoreRejection(presenceOf(this.#parts.http, agent, timeoutMs, signal));
   }
 
   /**

@@ -1,8 +1,8 @@
-import type { RelayAddress } from "./address.ts";
 import { growingMs, jitteredMs } from "./backoff.ts";
 import { presenceOf } from "./check-online.ts";
 import { RelayError } from "./errors.ts";
 import { textOf } from "./frames.ts";
+import type { HttpClient } from "./http-client.ts";
 import { isNotYetKnown } from "./late-key.ts";
 import { FIRST_START, MAX_TIMER_MS, ONLINE_LOOK } from "./limits.ts";
 import { isRefusedUpgrade } from "./network-errors.ts";
@@ -13,7 +13,7 @@ import type { Presence } from "./types.ts";
 
 export interface FirstStartOptions {
   readonly agent: string;
-  readonly address: RelayAddress;
+  readonly http: HttpClient;
   readonly takeOver: boolean;
   /** How long a start may take that is told nothing else. */
   readonly timeoutMs: number | undefined;
@@ -44,6 +44,8 @@ export class FirstStart {
   #strangeSince: number | undefined;
   /** The same of the upgrade. */
   #refusedSince: number | undefined;
+  /** However long something else answers in the relay's place. */
+  #isEndless = false;
   #passing: RelayError | undefined;
   #failure: RelayError | undefined;
 
@@ -55,6 +57,7 @@ export class FirstStart {
   /** Ends the start by the time or the signal. @returns what releases both. */
   limit({ signal, timeoutMs = this.#options.timeoutMs }: StartOptions): () => void {
     const { ended } = this.#options;
+    this.#isEndless = timeoutMs === Number.POSITIVE_INFINITY;
     const abort = () => ended(new RelayError("aborted", { cause: signal?.reason }));
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort);
@@ -79,7 +82,7 @@ export class FirstStart {
     const bar = await this.#bar;
     if (bar === undefined) return;
     if (bar.code !== "superseded_elsewhere") throw bar;
-    throw (await keyRefusal(this.#options.address.base, await register(), this.#stopped.signal)) ?? bar;
+    throw (await keyRefusal(this.#options.http, await register(), this.#stopped.signal)) ?? bar;
   }
 
   /** Whether a refusal may pass by itself, of what was added a moment ago. */
@@ -107,7 +110,7 @@ export class FirstStart {
   #mayYetUpgrade(error: RelayError): boolean {
     if (!isRefusedUpgrade(error)) return false;
     this.#refusedSince ??= performance.now();
-    return performance.now() - this.#refusedSince < FIRST_START.refusedUpgradeMs;
+    return this.#isEndless || performance.now() - this.#refusedSince < FIRST_START.refusedUpgradeMs;
   }
 
   /** Why the last attempt failed, since the agent was registered last. */
@@ -168,7 +171,7 @@ export class FirstStart {
   #mayYetTell({ code, retry }: RelayError): boolean {
     if (code === "not_a_relay") {
       this.#strangeSince ??= performance.now();
-      return performance.now() - this.#strangeSince < FIRST_START.unknownKeyMs;
+      return this.#isEndless || performance.now() - this.#strangeSince < FIRST_START.unknownKeyMs;
     }
     if (code !== "unreachable") this.#strangeSince = undefined;
     return retry === "later";
@@ -176,8 +179,8 @@ export class FirstStart {
 
   /** How the agent is, or why nobody tells. */
   async #look(): Promise<Presence | RelayError> {
-    const { agent, address } = this.#options;
-    const looking = presenceOf(address.base, agent, ONLINE_LOOK.answer.timeoutMs, this.#stopped.signal);
+    const { agent, http } = this.#options;
+    const looking = presenceOf(http, agent, ONLINE_LOOK.answer.timeoutMs, this.#stopped.signal);
     return await looking.catch((error: RelayError) => error);
   }
 }

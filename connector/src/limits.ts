@@ -124,6 +124,7 @@ export const MAX_CLOCK_CORRECTION_MS = 300_000;
 
 /** The signing manifest. */
 export const MANIFEST = {
+  path: "/.well-known/signing-manifest.json",
   /** How long a delivery waits for it. */
   waitMs: 1000,
   /** One fetch. It names all issuers of the relay. */

@@ -36,18 +36,16 @@ const NO_HTTP = entry("what answers there does not speak HTTP", NO_HTTP_HINT, "f
 const CUT_OFF = entry("connection reset", MAYBE_TLS_HINT, "later");
 const SILENT = entry("the host does not answer", NETWORK_HINT, "later");
 
-/** By error code: of POSIX, of getaddrinfo, of undici, and Node's names for OpenSSL's. */
+/** By error code: of POSIX, of getaddrinfo, and Node's names for OpenSSL's. */
 const NETWORK_ERRORS: Readonly<Record<string, NetworkError>> = {
   ECONNREFUSED: entry("connection refused", REFUSED_HINT, "later"),
   ECONNRESET: CUT_OFF,
-  UND_ERR_SOCKET: CUT_OFF,
   EPIPE: CUT_OFF,
   ENOTFOUND: entry("unknown host", NAME_HINT, "later"),
   EAI_AGAIN: entry("the host name could not be resolved", NAME_HINT, "later"),
   EHOSTUNREACH: entry("the host is not reachable", NETWORK_HINT, "later"),
   ENETUNREACH: entry("the network is not reachable", NETWORK_HINT, "later"),
   ETIMEDOUT: SILENT,
-  UND_ERR_CONNECT_TIMEOUT: SILENT,
   CERT_HAS_EXPIRED: entry("its certificate has expired", "Renew it, or set this machine's clock.", "fix"),
   CERT_NOT_YET_VALID: entry("its certificate is not valid yet", "Set this machine's clock.", "fix"),
   DEPTH_ZERO_SELF_SIGNED_CERT: SELF_SIGNED,
@@ -71,18 +69,15 @@ const TLS_ERRORS: readonly (readonly [words: RegExp, NetworkError])[] = [
 ];
 
 /** No connection came about. */
-const UNCONNECTED: ReadonlySet<unknown> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
+const UNCONNECTED: ReadonlySet<unknown> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
 /** What is read of the error of a failed request. */
 export interface FailedRequest {
   readonly name?: string | undefined;
   readonly code?: string | undefined;
   readonly message?: string | undefined;
+  /** Of what knows it better: a proxy on the way. */
+  readonly networkError?: NetworkError | undefined;
 }
 
 /** An answer of HTTP in the place of the upgrade to a websocket. */
@@ -95,10 +90,12 @@ export interface RefusedUpgrade {
 /** Why a websocket could not be opened. */
 export type AttemptFailure = RefusedUpgrade | FailedRequest;
 
-export function networkErrorOf({ name, code, message }: FailedRequest): NetworkError {
-  if (name === "HTTPParserError") return NO_HTTP;
-  if (code === undefined) return entry("the connection failed", UNKNOWN_HINT, "later");
+export function networkErrorOf({ code, message, networkError }: FailedRequest): NetworkError {
+  if (networkError !== undefined) return networkError;
+  // DOMExceptions have numbers.
+  if (typeof code !== "string") return entry("the connection failed", UNKNOWN_HINT, "later");
   if (Object.hasOwn(NETWORK_ERRORS, code)) return NETWORK_ERRORS[code] as NetworkError;
+  if (code.startsWith("HPE_")) return NO_HTTP;
   const words = code === "EPROTO" ? `${code} ${message}` : code;
   const tlsError = /^(?:EPROTO|ERR_SSL_)/.test(code) ? TLS_ERRORS.find(([pattern]) => pattern.test(words)) : undefined;
   return tlsError?.[1] ?? entry(`the connection failed (${code})`, UNKNOWN_HINT, "later");
@@ -106,7 +103,7 @@ export function networkErrorOf({ name, code, message }: FailedRequest): NetworkE
 
 /** Whether a request failed before anything of it can have gone out. */
 export function wasNeverSent(failed: FailedRequest): boolean {
-  return UNCONNECTED.has(failed.code) || networkErrorOf(failed).retry === "fix";
+  return failed.networkError !== undefined || UNCONNECTED.has(failed.code) || networkErrorOf(failed).retry === "fix";
 }
 
 const PATH_HINT = "Correct the path of the relay's address; a proxy in front must pass its websocket on.";

@@ -65,12 +65,17 @@ export interface ConnectorOptions {
   /** `agent://name`. */
   readonly agent: string;
   readonly key: AgentKey;
+  /** False: without the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. Of Node: other platforms have settings of their own. */
+  readonly proxy?: boolean | undefined;
   /**
    * Register although the agent is online elsewhere, or nobody tells whether it is, which ends that connection. Default false:
    * `superseded_elsewhere`, or `not_a_relay` where no relay answers over HTTP.
    */
   readonly takeOver?: boolean | undefined;
-  /** How long a start may take where `start` is not told. By default it waits until the relay is there. */
+  /**
+   * How long a start may take where `start` is not told. By default it waits until the relay is there, and ends where something else
+   * answers in its place: after 60 s to the upgrade, after 10 s over HTTP. Infinity: it goes on there, too.
+   */
   readonly startTimeoutMs?: number | undefined;
   /** What an issuer signed for the key. Without one, the relay's keys file lists the key. */
   readonly credential?: CredentialSource | undefined;

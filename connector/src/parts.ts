@@ -5,6 +5,7 @@ import { OwnCredential } from "./credentials/own-credential.ts";
 import type { Emitter } from "./emitter.ts";
 import { RelayError } from "./errors.ts";
 import { FirstStart } from "./first-start.ts";
+import { HttpClient } from "./http-client.ts";
 import { Inbox } from "./inbox.ts";
 import { LAST_LOOK_UPS_MS, MAX_PENDING } from "./limits.ts";
 import type { ConnectorOptions } from "./options.ts";
@@ -31,6 +32,7 @@ export interface PartsEvents {
 /** What a connector is made of, its connections apart: they outlast each of them. */
 export class Parts {
   readonly address: RelayAddress;
+  readonly http: HttpClient;
   readonly clock = new Clock();
   readonly sessions: SessionRecords;
   readonly credential: OwnCredential | undefined;
@@ -50,16 +52,17 @@ export class Parts {
     const { clock } = this;
     const sessions = new SessionRecords(agent);
     const address = relayAddress(options.url, options.httpUrl);
+    const http = new HttpClient(address.base, options.proxy !== false);
     const signer = new Signer(options.key, clock);
     const sealingKeys = new OwnSealingKeys(clock);
-    const peers = new Peers({ trust, address, clock, requireVerified });
+    const peers = new Peers({ trust, http, relay: address.host, clock, requireVerified });
     const failed = (error: RelayError) => emitter.emit("error", error);
     const sendQueue = new SendQueue({ clock, maxPending, notRegistered, whyAway: () => this.firstStart.failure });
     const credential = ownCredential(options, { signer, sealingKeys, sendQueue, clock, failed, ...events });
     const ownEnvelopes = new OwnEnvelopes({ agent, signer, credential, sendQueue, sessions, peers });
     const conversations = new Conversations({
       ownEnvelopes,
-      presence: new PresenceWatch(address.base, maxPending),
+      presence: new PresenceWatch(http, maxPending),
       verifier: peers.verifier,
       sealsAll: options.seal === "required",
       maxAsks: maxPending,
@@ -69,13 +72,14 @@ export class Parts {
     this.#sealingKeys = sealingKeys;
     this.#peers = peers;
     this.address = address;
+    this.http = http;
     this.sessions = sessions;
     this.credential = credential;
     this.sendQueue = sendQueue;
     this.ownEnvelopes = ownEnvelopes;
     this.conversations = conversations;
     this.inbox = new Inbox({ options, peers, sealingKeys, sessions, conversations, clock, emitter });
-    this.firstStart = new FirstStart({ agent, address, takeOver, timeoutMs: startTimeoutMs, failed, ended });
+    this.firstStart = new FirstStart({ agent, http, takeOver, timeoutMs: startTimeoutMs, failed, ended });
   }
 
   /** Rejects with a RelayError for a key, credential or trust that cannot be used. */

@@ -1,8 +1,7 @@
-import type { RelayAddress } from "./address.ts";
 import type { Clock } from "./clock.ts";
 import { SenderCredentials } from "./credentials/sender-credentials.ts";
 import { RelayError } from "./errors.ts";
-import { answerTo } from "./http-answer.ts";
+import type { HttpClient } from "./http-client.ts";
 import { LOOK_UP } from "./limits.ts";
 import type { ConnectorOptions } from "./options.ts";
 import { RelayManifest } from "./relay-manifest.ts";
@@ -11,7 +10,9 @@ import { trustedBy } from "./trust.ts";
 
 export interface PeersOptions {
   readonly trust: ConnectorOptions["trust"];
-  readonly address: RelayAddress;
+  readonly http: HttpClient;
+  /** The relay's host, as a register names it. */
+  readonly relay: string;
   readonly clock: Clock;
   readonly requireVerified?: boolean | undefined;
 }
@@ -23,13 +24,13 @@ export class Peers {
   readonly #manifest: RelayManifest;
   readonly #credentials: SenderCredentials;
 
-  constructor({ trust, address: { base, host, signingManifest }, clock, requireVerified = false }: PeersOptions) {
+  constructor({ trust, http, relay, clock, requireVerified = false }: PeersOptions) {
     this.#clock = clock;
-    this.#manifest = new RelayManifest(signingManifest);
-    this.#credentials = new SenderCredentials(base, (url, signal) => answerTo(url, LOOK_UP.answer, signal));
+    this.#manifest = new RelayManifest(http);
+    this.#credentials = new SenderCredentials((path, signal) => http.ask(path, LOOK_UP.answer, signal));
     const [manifest, credentials] = [this.#manifest, this.#credentials];
     const trusted = trustedBy(trust);
-    this.verifier = new SenderVerifier({ trusted, manifest, credentials, relay: host, requireVerified });
+    this.verifier = new SenderVerifier({ trusted, manifest, credentials, relay, requireVerified });
   }
 
   /** Rejects with `invalid_key` or `invalid_issuer`. */

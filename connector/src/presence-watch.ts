@@ -1,9 +1,9 @@
 import { growingMs } from "./backoff.ts";
-import { checkOnlineUrl, presenceIn } from "./check-online.ts";
+import { checkOnlinePath, presenceIn } from "./check-online.ts";
 import { Concurrency } from "./credentials/concurrency.ts";
 import { RelayError } from "./errors.ts";
 import { membersOf, textOf, waitOf } from "./frames.ts";
-import { answerTo } from "./http-answer.ts";
+import type { HttpClient } from "./http-client.ts";
 import { ONLINE_LOOK } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
 import { pause } from "./pause.ts";
@@ -28,15 +28,14 @@ interface Watch {
 
 /** Waits for agents to come online: asks the relay's check-online again and again, for one agent once whoever waits. */
 export class PresenceWatch {
-  readonly #base: string;
+  readonly #http: HttpClient;
   readonly #maxWaiting: number;
   readonly #watches = new Map<string, Watch>();
   readonly #atOnce = new Concurrency(ONLINE_LOOK.atOnce);
   #waiting = 0;
 
-  /** @param base address of the relay (http, https), without a slash at its end. */
-  constructor(base: string, maxWaiting: number) {
-    this.#base = base;
+  constructor(http: HttpClient, maxWaiting: number) {
+    this.#http = http;
     this.#maxWaiting = maxWaiting;
   }
 
@@ -94,7 +93,8 @@ export class PresenceWatch {
   /** The members of the answer; none when there is no answer. Source: docs/protocol.md#presence. */
   async #look(agent: string, over: AbortSignal): Promise<JsonObject> {
     try {
-      return membersOf(parseJson((await answerTo(checkOnlineUrl(this.#base, agent), ONLINE_LOOK.answer, over)).text));
+      const { text } = await this.#http.ask(checkOnlinePath(agent), ONLINE_LOOK.answer, over);
+      return membersOf(parseJson(text));
     } catch {
       return {};
     }

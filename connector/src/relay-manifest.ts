@@ -2,7 +2,7 @@ import { Issuers } from "./credentials/issuers.ts";
 import type { Credential } from "./credentials/read-credential.ts";
 import { membersOf } from "./frames.ts";
 import { readGatewayKeys } from "./gateway-keys.ts";
-import { answerTo } from "./http-answer.ts";
+import type { HttpClient } from "./http-client.ts";
 import type { VerifyKey } from "./keys.ts";
 import { MANIFEST } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
@@ -10,16 +10,15 @@ import { within } from "./within.ts";
 
 /** The keys that the relay's signing manifest names: of its gateways, and of the issuers that it accepts. */
 export class RelayManifest {
-  readonly #url: string;
+  readonly #http: HttpClient;
   readonly #stopped = new AbortController();
   #gatewayKeys: ReadonlyMap<string, VerifyKey> = new Map();
   #issuers: Issuers = Issuers.NONE;
   #reading: Promise<void> | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
 
-  /** @param url of the signing manifest. */
-  constructor(url: string) {
-    this.#url = url;
+  constructor(http: HttpClient) {
+    this.#http = http;
   }
 
   /** Undefined when the manifest does not have the key, or does not say so in time. Never rejects. */
@@ -54,7 +53,7 @@ export class RelayManifest {
   /** What cannot be read changes nothing; a key that is not known asks again after the interval. */
   async #read(): Promise<void> {
     try {
-      const { text } = await answerTo(this.#url, MANIFEST.answer, this.#stopped.signal);
+      const { text } = await this.#http.ask(MANIFEST.path, MANIFEST.answer, this.#stopped.signal);
       const { gateway_keys, issuers } = membersOf(parseJson(text));
       this.#gatewayKeys = await readGatewayKeys(gateway_keys);
       this.#issuers = await Issuers.from(Array.isArray(issuers) ? issuers : []);

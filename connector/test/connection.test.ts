@@ -26,6 +26,7 @@ test("A register that cannot be signed ends the connection for good, and says wh
   const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const connection = new Connection({
     url,
+    usesProxy: false,
     clock,
     presence,
     events: { ...others, ended: (_, why) => end.resolve(why) },

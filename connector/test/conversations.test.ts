@@ -1,6 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { Conversations } from "../src/conversations.ts";
 import type { ReceivedDelivery } from "../src/delivery-judge.ts";
+import { HttpClient } from "../src/http-client.ts";
 import type { OwnEnvelopes } from "../src/own-envelopes.ts";
 import { PresenceWatch } from "../src/presence-watch.ts";
 import type { SenderVerifier } from "../src/sender-verifier.ts";
@@ -16,7 +17,7 @@ function conversations() {
   };
   const ownEnvelopes = { message, check: () => {} } as unknown as OwnEnvelopes;
   const verifier = { isPinned: () => false } as unknown as SenderVerifier;
-  const presence = new PresenceWatch("http://127.0.0.1:1", 1);
+  const presence = new PresenceWatch(new HttpClient("http://127.0.0.1:1", false), 1);
   return { tasks, talk: new Conversations({ ownEnvelopes, presence, verifier, sealsAll: false, maxAsks: 2 }) };
 }
 

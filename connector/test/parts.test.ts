@@ -11,6 +11,7 @@ import { signedPart } from "../src/canonical.ts";
 import { Clock } from "../src/clock.ts";
 import { CONNECTOR_ERRORS, finalClose, RELAY_ERRORS } from "../src/errors.ts";
 import { readFrame } from "../src/frames.ts";
+import { HttpClient } from "../src/http-client.ts";
 import { importSigningKey } from "../src/keys.ts";
 import { Peers } from "../src/peers.ts";
 import type { AgentKey, Envelope, TrustedKey } from "../src/types.ts";
@@ -48,8 +49,9 @@ describe("Signing", () => {
       );
       expect(encodeBase64url(new Uint8Array(bytes))).toBe(sig);
 
-      const address = relayAddress("http://127.0.0.1:1");
-      const peers = new Peers({ trust: { [signed.from]: [trusted] }, address, clock: new Clock() });
+      const http = new HttpClient("http://127.0.0.1:1", false);
+      const trust = { [signed.from]: [trusted] };
+      const peers = new Peers({ trust, http, relay: "127.0.0.1:1", clock: new Clock() });
       await peers.start();
       const { verifier } = peers;
       expect(await verifier.check(signed)).toEqual({ verified: "agent" });
@@ -94,7 +96,7 @@ describe("The address", () => {
     ["ws://relay.example/agents/live", "ws://relay.example/agents/live", "http://relay.example", "relay.example"],
     ["ws://relay.example/base/ws", "ws://relay.example/base/ws", "http://relay.example/base", "relay.example"],
   ])("%s leads to %s", (given, websocket, base, host) => {
-    const address = { websocket, base, host, signingManifest: `${base}/.well-known/signing-manifest.json` };
+    const address = { websocket, base, host };
     expect(relayAddress(given)).toEqual(address);
     expect(relayAddress(new URL(given))).toEqual(address);
   });
@@ -128,7 +130,6 @@ describe("The address", () => {
       websocket: "ws://127.0.0.1:8082/ws",
       base: "https://relay.example/base",
       host: "127.0.0.1:8082",
-      signingManifest: "https://relay.example/base/.well-known/signing-manifest.json",
     });
   });
 });

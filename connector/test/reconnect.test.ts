@@ -80,18 +80,6 @@ test("while no relay answers it keeps trying, and says so", async () => {
   await expect(started).rejects.toMatchObject({ code: "closed" });
 });
 
-test("a platform that opens no websocket is like a relay that does not answer", async () => {
-  const opening = jest.spyOn(globalThis, "WebSocket").mockImplementation(() => {
-    throw new DOMException("forbidden", "SecurityError");
-  });
-  const alice = stage.connector("alice", stage.url);
-  void alice.start();
-  await until("it tried again", () => opening.mock.calls.length > 1);
-  expect(alice.state).toMatchObject({ status: "reconnecting", reason: "unreachable" });
-  opening.mockRestore();
-  await untilState(alice, "online");
-});
-
 test("a start that is aborted ends the connector, and says why", async () => {
   const proxy = await stage.proxy(stage.url);
   proxy.isSilent = true;

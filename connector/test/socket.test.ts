@@ -2,29 +2,19 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
-import { afterEach, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { WebSocketServer } from "ws";
 import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/frames.ts";
 import { until } from "../../test/support/until.ts";
-import { openWebSocket } from "../src/cuttable-websocket.ts";
 import { MAX_RECEIVED_CHARACTERS } from "../src/limits.ts";
 import { Socket } from "../src/socket.ts";
 import { testAgent } from "./kit.ts";
 
 const EXITING_AGENT = fileURLToPath(new URL("exiting-agent.ts", import.meta.url));
 
-const NodeWebSocket = globalThis.WebSocket;
-const DISPATCHER = Symbol.for("undici.globalDispatcher.1");
-const dispatchers = globalThis as { [DISPATCHER]?: object | undefined };
-const dispatcherOfNode = dispatchers[DISPATCHER];
 const HELLO = JSON.stringify({ frame: "hello" });
 const LARGEST = HELLO.padEnd(MAX_RECEIVED_CHARACTERS);
-
-afterEach(() => {
-  globalThis.WebSocket = NodeWebSocket;
-  dispatchers[DISPATCHER] = dispatcherOfNode;
-});
 
 /** What is read of a relay that sends these texts and closes, and with which code it ends. */
 async function readOf(...texts: string[]): Promise<{ read: string[]; code: number }> {
@@ -36,7 +26,7 @@ async function readOf(...texts: string[]): Promise<{ read: string[]; code: numbe
   });
   const read: string[] = [];
   const closed = Promise.withResolvers<number>();
-  const socket = new Socket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, {
+  const socket = new Socket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, false, {
     frame: ({ frame }) => read.push(frame),
     closed: closed.resolve,
   });
@@ -49,31 +39,6 @@ async function readOf(...texts: string[]): Promise<{ read: string[]; code: numbe
 
 test("Frames are read up to their bound", async () => {
   expect(await readOf(LARGEST, HELLO)).toEqual({ read: ["hello", "hello"], code: 4400 });
-});
-
-test("A WebSocket of the platform that takes protocols alone, as jsdom's does, is used as it is", async () => {
-  class Strict extends NodeWebSocket {
-    constructor(url: string, protocols: unknown = []) {
-      if (!Array.isArray(protocols)) throw new SyntaxError("no protocol");
-      super(url, protocols);
-    }
-  }
-  globalThis.WebSocket = Strict as typeof WebSocket;
-  expect(await readOf(HELLO)).toEqual({ read: ["hello"], code: 4400 });
-});
-
-test("Node is asked for websockets over HTTP/1.1 alone: edges announce those over HTTP/2 and do not serve them", () => {
-  const asked: object[] = [];
-  dispatchers[DISPATCHER] = { dispatch: (options: object) => asked.push(options) };
-  class OfNode extends EventTarget {
-    constructor(_: string, { dispatcher }: { dispatcher: { dispatch(options: object, handler: object): void } }) {
-      super();
-      dispatcher.dispatch({ path: "/ws", upgrade: "websocket" }, {});
-    }
-  }
-  globalThis.WebSocket = OfNode as never;
-  expect(openWebSocket("wss://relay.example/ws")).toBeDefined();
-  expect(asked).toEqual([{ path: "/ws", upgrade: "websocket", allowH2: false }]);
 });
 
 test("A frame that is larger ends the connection, and nothing after it is read", async () => {

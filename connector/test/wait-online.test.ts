@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../test/support/until.ts";
+import { HttpClient } from "../src/http-client.ts";
 import type { Connector } from "../src/index.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, next, PodStage, WholeStage } from "./kit.ts";
@@ -31,7 +32,7 @@ describe("With waitOnline", () => {
 
   test("what waited in vain was not sent", async () => {
     const timeIsOver = holdWaits();
-    const looks = jest.spyOn(globalThis, "fetch");
+    const looks = jest.spyOn(HttpClient.prototype, "ask");
     const nobody = ["agent://nobody", {}, { waitOnline: LONG_MS }] as const;
     const calls = [errorOf(alice.ask(...nobody)), errorOf(alice.send(...nobody))];
     await until("the first look was answered", () => looks.mock.calls.length > 1);

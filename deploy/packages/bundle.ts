@@ -7,6 +7,16 @@ import { PLACEHOLDER } from "./version.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
+/** Packages that are no ES modules ask for Node's modules by `require`. */
+export const REQUIRE =
+  'import{createRequire as relayRequire}from"node:module";const require=relayRequire(import.meta.url);';
+
+/** What differs from bundle to bundle. Source: esbuild.github.io/api. */
+export type BundleOptions = Pick<
+  BuildOptions,
+  "platform" | "conditions" | "splitting" | "alias" | "banner" | "external" | "plugins"
+>;
+
 export interface Bundle {
   /** Name and text of each file, without folder. */
   readonly files: ReadonlyMap<string, string>;
@@ -23,7 +33,7 @@ export interface Bundle {
 export async function bundle(
   entries: Readonly<Record<string, string>>,
   manifest: string,
-  options: Pick<BuildOptions, "platform" | "splitting" | "alias" | "banner" | "external" | "plugins">,
+  options: BundleOptions,
 ): Promise<Bundle> {
   const { build } = await import("esbuild");
   const { outputFiles, metafile } = await build({

@@ -51,7 +51,7 @@ async function receiveHello(url: string): Promise<HelloFrame> {
         "A proxy in between must pass websocket upgrades; the relay refuses them when its connection limit is reached.",
       ),
     );
-  const socket = new Socket(url, {
+  const socket = new Socket(url, true, {
     frame: (frame) => frame.frame === "hello" && resolve(frame),
     closed: (code, failure) => {
       if (failure === undefined) fail(`cannot be opened (${code})`);

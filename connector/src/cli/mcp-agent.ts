@@ -39,7 +39,7 @@ export async function mcpAgent(
     // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
     const own = new Connector({
       ...{ url: http.url, httpUrl: http.httpUrl, ...signing, trust },
-      ...{ requireVerified, maxDeliveryAgeMs, takeOver: takesOver },
+      ...{ requireVerified, maxDeliveryAgeMs, takeOver: takesOver, startTimeoutMs: Infinity },
     });
     reportConnection(own, http.websocketUrl, reporter, json);
     return own;

@@ -2,34 +2,22 @@ import { setTimeout as delay } from "node:timers/promises";
 import { namedAddress, type RelayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
 import { membersOf, textOf, waitOf } from "../frames.ts";
-import { answerTo } from "../http-answer.ts";
+import { HttpClient } from "../http-client.ts";
 import { type FailedRequest, type NetworkError, networkErrorOf, wasNeverSent } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
+import type { HttpRequest } from "../platform/contract.ts";
 import { saidText, shownText } from "../said-text.ts";
 import { withAuthorities } from "./extra-authorities.ts";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
-/** Ports of other protocols, such as 9 and 25, to which the Fetch Standard lets nobody connect. */
-const BAD_PORT = "bad port";
-const FORBIDDEN_PORT: NetworkError = {
-  why: "HTTP goes to no such port",
-  hint: "Correct the port of its address.",
-  retry: "fix",
-};
 const SILENT: NetworkError = {
   why: "it did not answer within 10 s",
   hint: "Check this machine's network, and whether the relay is well.",
   retry: "later",
 };
 const ANSWER = { timeoutMs: 10_000, maxBytes: 1_048_576 };
-
-/** What `fetch` rejects with. */
-interface FailedFetch {
-  readonly name?: string;
-  readonly cause?: FailedRequest;
-}
 
 export interface Answer {
   readonly status: number;
@@ -45,8 +33,7 @@ export class RelayHttp {
   readonly httpUrl: string | undefined;
   /** Nobody gave it. */
   readonly isDefault: boolean;
-  /** Without a trailing slash. */
-  readonly baseUrl: string;
+  readonly client: HttpClient;
   readonly websocketUrl: string;
   /** With a port that is not the default: what a register names. */
   readonly host: string;
@@ -69,9 +56,15 @@ export class RelayHttp {
     this.httpUrl = env.RELAY_HTTP_URL || undefined;
     const { websocket, base, host } = addressOf(url === undefined ? "RELAY_URL" : "--url", this.url);
     this.websocketUrl = websocket;
-    this.baseUrl = this.httpUrl === undefined ? base : addressOf("RELAY_HTTP_URL", this.httpUrl).base;
+    const httpBase = this.httpUrl === undefined ? base : addressOf("RELAY_HTTP_URL", this.httpUrl).base;
+    this.client = new HttpClient(httpBase, true);
     this.host = host;
     this.#signal = signal;
+  }
+
+  /** Without a trailing slash. */
+  get baseUrl(): string {
+    return this.client.base;
   }
 
   /** What corrects the address that is asked over HTTP. */
@@ -81,13 +74,13 @@ export class RelayHttp {
   }
 
   /** @throws {Failure} `unreachable`, or `aborted`, with the outcome of a POST. Resolves with any HTTP answer. */
-  async request(path: string, init: RequestInit = {}): Promise<Answer> {
+  async request(path: string, asked: HttpRequest = {}): Promise<Answer> {
     try {
-      const { status, text } = await answerTo(`${this.baseUrl}${path}`, ANSWER, this.#signal, init);
+      const { status, text } = await this.client.ask(path, ANSWER, this.#signal, asked);
       return { status, body: membersOf(bodyOf(text)) };
     } catch (error) {
-      const isPost = init.method === "POST";
-      if (!this.#signal.aborted) throw this.#unreachable(error as FailedFetch, isPost);
+      const isPost = asked.method === "POST";
+      if (!this.#signal.aborted) throw this.#unreachable(error as FailedRequest, isPost);
       if (isPost) throw new Failure("aborted", "Interrupted.", "It may have arrived.", { outcome: "unknown" });
       throw new Failure("aborted", "Interrupted.", "Nothing more was sent.");
     }
@@ -146,17 +139,16 @@ export class RelayHttp {
     throw new Failure(code, problemText(body), saidText(body.hint) ?? "", details);
   }
 
-  #unreachable({ name, cause = {} }: FailedFetch, isPost: boolean): Failure {
-    const isForbidden = cause.message === BAD_PORT;
-    const { why, hint, retry } =
-      name === "TimeoutError" ? SILENT : isForbidden ? FORBIDDEN_PORT : networkErrorOf(cause);
+  #unreachable(failed: FailedRequest, isPost: boolean): Failure {
+    const isSilent = failed.name === "TimeoutError";
+    const { why, hint, retry } = isSilent ? SILENT : networkErrorOf(failed);
     const isHttp = this.httpUrl === undefined && !this.url.startsWith("ws");
     const where = isHttp ? "The relay's address is that of --url or RELAY_URL." : this.addressHint;
-    const sent = isForbidden || (name !== "TimeoutError" && wasNeverSent(cause)) ? "refused" : "unknown";
+    const outcome = !isSilent && wasNeverSent(failed) ? "refused" : "unknown";
     const told = withAuthorities({ message: `The relay at ${this.baseUrl} is not reachable: ${why}.`, hint });
     return new Failure("unreachable", told.message, `${told.hint} ${where}`, {
       retry,
-      ...(isPost && { outcome: sent }),
+      ...(isPost && { outcome }),
     });
   }
 

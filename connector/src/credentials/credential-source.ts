@@ -1,11 +1,11 @@
 import { AGENT_SCHEME } from "../agent-id.ts";
 import { membersOf } from "../frames.ts";
-import type { HttpAnswer } from "../http-answer.ts";
+import type { HttpAnswer } from "../http-client.ts";
 import { parseJson } from "../parse-json.ts";
 import { type Credential, readCredential } from "./read-credential.ts";
 
-/** Asks the relay for what stands at the url. */
-export type Ask = (url: string, signal: AbortSignal) => Promise<HttpAnswer>;
+/** Asks the relay for what stands at a path. */
+export type Ask = (path: string, signal: AbortSignal) => Promise<HttpAnswer>;
 
 /** A question for a credential: of the agent's key, or of any key of it. */
 export interface CredentialQuery {
@@ -15,17 +15,16 @@ export interface CredentialQuery {
 
 /**
  * Asks a relay for a credential; undefined when it has none. Rejects when there is no answer, or none to this question.
- * @param base address of the relay, without a slash at its end. Source: docs/protocol.md#credentials.
+ * Source: docs/protocol.md#credentials.
  */
 export async function askForCredential(
-  base: string,
   { agent, keyId }: CredentialQuery,
   ask: Ask,
   signal: AbortSignal,
 ): Promise<Credential | undefined> {
   const name = encodeURIComponent(agent.slice(AGENT_SCHEME.length));
   const query = keyId === undefined ? "" : `?key_id=${encodeURIComponent(keyId)}`;
-  const { status, text } = await ask(`${base}/v1/agents/${name}/credential${query}`, signal);
+  const { status, text } = await ask(`/v1/agents/${name}/credential${query}`, signal);
   if (status === 404) return undefined;
   if (status !== 200) throw new Error("no answer");
   const credential = await readCredential(membersOf(parseJson(text)).credential);

@@ -22,8 +22,7 @@ export type Standing = "known" | "stranger";
 
 /** Credentials of other agents, looked up at the relay when they are needed. What is found is checked by nobody yet. */
 export class SenderCredentials {
-  readonly #base: string;
-  readonly #answerTo: Ask;
+  readonly #ask: Ask;
   /** Each by agent and key; the one that was needed longest ago comes first. */
   readonly #known = new Map<string, Entry>();
   readonly #strangers = new Map<string, Entry>();
@@ -32,10 +31,8 @@ export class SenderCredentials {
   readonly #allowanceOfStrangers = new Allowance(LOOK_UP.strangers.perMinute);
   readonly #stopped = new AbortController();
 
-  /** @param base address of the relay (http, https), without a slash at its end. */
-  constructor(base: string, answerTo: Ask) {
-    this.#base = base;
-    this.#answerTo = answerTo;
+  constructor(ask: Ask) {
+    this.#ask = ask;
   }
 
   /**
@@ -48,7 +45,7 @@ export class SenderCredentials {
     const isStranger = standing === "stranger" && !this.#known.has(nameOf(query));
     const entry = isStranger ? entryIn(this.#strangers, query, LOOK_UP.strangers.maxKept) : this.#knownEntryOf(query);
     if (entry.asking === undefined && isDue(entry, query, time) && (!isStranger || this.#allowanceOfStrangers.take())) {
-      entry.asking = this.#ask(entry, query, isStranger);
+      entry.asking = this.#lookUp(entry, query, isStranger);
     }
     // From when the look-up began: however many deliveries need it, none of them waits longer than a second.
     if (entry.asking !== undefined) await within(LOOK_UP.waitMs - (performance.now() - entry.askedAt), entry.asking);
@@ -92,13 +89,13 @@ export class SenderCredentials {
     return entryIn(this.#known, query, LOOK_UP.maxKept);
   }
 
-  async #ask(entry: Entry, query: CredentialQuery, isStranger: boolean): Promise<void> {
+  async #lookUp(entry: Entry, query: CredentialQuery, isStranger: boolean): Promise<void> {
     entry.askedAt = performance.now();
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(LOOK_UP.answer.timeoutMs)]);
     const ask = () =>
       this.#concurrency.run(async () => {
         signal.throwIfAborted();
-        return await askForCredential(this.#base, query, this.#answerTo, signal);
+        return await askForCredential(query, this.#ask, signal);
       });
     try {
       entry.credential = await (isStranger ? this.#concurrencyOfStrangers.run(ask) : ask());

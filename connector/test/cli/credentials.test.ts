@@ -2,8 +2,10 @@ import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { LOOK_MS } from "../../src/cli/session-decision.ts";
 import { CONNECTOR_ERRORS } from "../../src/errors.ts";
+import { HttpClient } from "../../src/http-client.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
+import { answerLookUps, said } from "../look-ups.ts";
 import { leapingTime, Waits } from "../times.ts";
 import { IssuedCommandLine } from "./kit.ts";
 
@@ -33,13 +35,12 @@ describe("An agent whose key is listed nowhere", () => {
   });
 
   test("passes check though the relay learns of its issuer a moment later", async () => {
-    const { fetch } = globalThis;
     const answers = [
       { code: "invalid_credential", detail: "unknown_issuer: the relay knows no issuer with this iss." },
     ];
-    const asked = jest.spyOn(globalThis, "fetch").mockImplementation(async (...request) => {
-      const refusal = String(request[0]).endsWith("/self-test") ? answers.pop() : undefined;
-      return refusal === undefined ? await fetch(...request) : Response.json(refusal, { status: 403 });
+    const asked = answerLookUps(async (path, ask) => {
+      const refusal = path.endsWith("/self-test") ? answers.pop() : undefined;
+      return refusal === undefined ? await ask() : said(refusal, 403);
     });
     const { code, stdout } = await line.run(["check", ...as("ann")]);
     asked.mockRestore();
@@ -88,9 +89,9 @@ describe("An agent whose key is listed nowhere", () => {
     const { credential: _, ...bare } = await line.json("ann.json");
     await line.write("bare.json", bare);
     const leap = leapingTime();
-    const asked = jest.spyOn(globalThis, "fetch");
+    const asked = jest.spyOn(HttpClient.prototype, "ask");
     const check = line.begin(["check", ...as("bare")]);
-    await until("check has asked", () => asked.mock.calls.some(([url]) => String(url).endsWith("/self-test")));
+    await until("check has asked", () => asked.mock.calls.some(([path]) => path.endsWith("/self-test")));
     leap(5000);
     expect(await check.end()).toBe(7);
     const proxy = await line.stage.proxy(line.url);

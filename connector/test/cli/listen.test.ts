@@ -1,11 +1,15 @@
-import { describe, expect, test } from "@jest/globals";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, testAgent, untilState } from "../kit.ts";
+import { setTime } from "../times.ts";
 import { BOB } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
+
+afterEach(() => void jest.restoreAllMocks());
 
 const alice = () => line.stage.online("alice", line.url);
 
@@ -56,6 +60,16 @@ describe("relay listen", () => {
     const listener = line.begin(["listen", "--json", "--key", line.keyFile("bob-hmac"), "--url", pod.url], {
       RELAY_HTTP_URL: line.url,
     });
+    await until("it is online", () => listener.reports.some(({ event }) => event === "online"));
+  });
+
+  test("goes on for as long as something else answers in the relay's place", async () => {
+    setTime(FIRST_START, "refusedUpgradeMs", 0);
+    const proxy = await line.stage.proxy(line.url);
+    proxy.refusesWith = 403;
+    const listener = line.begin(["listen", "--json", "--key", line.keyFile("bob-hmac"), "--url", proxy.url]);
+    await until("a refusal was told", () => listener.reports.some(({ message }) => message?.includes("403")));
+    proxy.refusesWith = undefined;
     await until("it is online", () => listener.reports.some(({ event }) => event === "online"));
   });
 

@@ -20,7 +20,7 @@ async function verifierWith(pinned: readonly object[], ofRelay: readonly object[
     if (isDown) return Promise.reject(new TypeError("fetch failed"));
     return Promise.resolve({ status: 200, text: JSON.stringify({ credential: token }) });
   };
-  return new CredentialVerifier(new SenderCredentials("https://relay.example", answerTo), {
+  return new CredentialVerifier(new SenderCredentials(answerTo), {
     pinned: await Issuers.from(pinned),
     ofRelay: () => Promise.resolve(relayIssuers),
     hasPinnedKeys: () => false,

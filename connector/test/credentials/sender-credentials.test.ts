@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { SenderCredentials } from "../../src/credentials/sender-credentials.ts";
-import type { HttpAnswer } from "../../src/http-answer.ts";
+import type { HttpAnswer } from "../../src/http-client.ts";
 import { LOOK_UP } from "../../src/limits.ts";
 import { BOB, CLAIMS, issued, NOW } from "./kit.ts";
 
-const BASE = "https://relay.example";
 const QUERY = { agent: "agent://acme.bob", keyId: `jkt-${BOB.thumbprint}` };
 
 const answer = (status: number, body: unknown): HttpAnswer => ({
@@ -14,17 +13,17 @@ const answer = (status: number, body: unknown): HttpAnswer => ({
 const found = (claims: object = {}) => answer(200, { ok: true, credential: issued(claims) });
 const none = answer(404, { ok: false, code: "unknown_agent" });
 
-let urls: string[];
-let respond: (url: string, signal: AbortSignal) => Promise<HttpAnswer>;
+let paths: string[];
+let respond: (path: string, signal: AbortSignal) => Promise<HttpAnswer>;
 let credentials: SenderCredentials;
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ["queueMicrotask"] });
-  urls = [];
+  paths = [];
   respond = () => Promise.resolve(found());
-  credentials = new SenderCredentials(BASE, (url, signal) => {
-    urls.push(url);
-    return respond(url, signal);
+  credentials = new SenderCredentials((path, signal) => {
+    paths.push(path);
+    return respond(path, signal);
   });
 });
 afterEach(() => {
@@ -40,18 +39,18 @@ describe("A sender's credential", () => {
   test("is looked up once a key, and again after five minutes", async () => {
     expect(await Promise.all([find(), find()])).toMatchObject([QUERY, QUERY]);
     expect(await find()).toMatchObject(QUERY);
-    expect(urls).toEqual([`${BASE}/v1/agents/acme.bob/credential?key_id=jkt-${BOB.thumbprint}`]);
+    expect(paths).toEqual([`/v1/agents/acme.bob/credential?key_id=jkt-${BOB.thumbprint}`]);
     jest.advanceTimersByTime(LOOK_UP.againAfterMs - 1);
     await find();
-    expect(urls).toHaveLength(1);
+    expect(paths).toHaveLength(1);
     jest.advanceTimersByTime(1);
     await find();
-    expect(urls).toHaveLength(2);
+    expect(paths).toHaveLength(2);
   });
 
   test("is asked for by any key when none is named", async () => {
     expect(await credentials.find({ agent: QUERY.agent }, NOW)).toMatchObject(QUERY);
-    expect(urls).toEqual([`${BASE}/v1/agents/acme.bob/credential`]);
+    expect(paths).toEqual(["/v1/agents/acme.bob/credential"]);
   });
 
   test("that the relay does not have is not asked for again at once, but within seconds", async () => {
@@ -59,7 +58,7 @@ describe("A sender's credential", () => {
     expect([await find(), await find()]).toEqual([undefined, undefined]);
     jest.advanceTimersByTime(LOOK_UP.soonAgainAfterMs - 1);
     await find();
-    expect(urls).toHaveLength(1);
+    expect(paths).toHaveLength(1);
     jest.advanceTimersByTime(1);
     respond = () => Promise.resolve(found());
     expect(await find()).toMatchObject(QUERY);
@@ -72,7 +71,7 @@ describe("A sender's credential", () => {
     respond = () => Promise.resolve(found({ iat: CLAIMS.exp - 60, exp: CLAIMS.exp + 60 }));
     expect(await find(ended)).toMatchObject({ expiresAt: ended + 60_000 });
     expect(await find(ended + 60_000)).toMatchObject({ expiresAt: ended + 60_000 });
-    expect(urls).toHaveLength(2);
+    expect(paths).toHaveLength(2);
   });
 
   test.each([
@@ -87,7 +86,7 @@ describe("A sender's credential", () => {
     expect(await find()).toBeUndefined();
     jest.advanceTimersByTime(LOOK_UP.soonAgainAfterMs - 1);
     expect(await find()).toBeUndefined();
-    expect(urls).toHaveLength(1);
+    expect(paths).toHaveLength(1);
     jest.advanceTimersByTime(1);
     respond = () => Promise.resolve(found());
     expect(await find()).toMatchObject(QUERY);
@@ -98,7 +97,7 @@ describe("A sender's credential", () => {
     jest.advanceTimersByTime(LOOK_UP.againAfterMs);
     respond = () => Promise.reject(new TypeError("fetch failed"));
     expect(await find()).toMatchObject(QUERY);
-    expect(urls).toHaveLength(2);
+    expect(paths).toHaveLength(2);
   });
 });
 
@@ -111,11 +110,11 @@ describe("A recipient's credential", () => {
     await jest.advanceTimersByTimeAsync(1);
     const waiting = recipient();
     await jest.advanceTimersByTimeAsync(LOOK_UP.recipientAgainAfterMs - 2);
-    expect(urls).toHaveLength(1);
+    expect(paths).toHaveLength(1);
     respond = () => Promise.resolve(found());
     await jest.advanceTimersByTimeAsync(1);
     expect(await waiting).toMatchObject(QUERY);
-    expect(urls).toHaveLength(2);
+    expect(paths).toHaveLength(2);
   });
 
   test("that there is none of is one question for all who need it meanwhile", async () => {
@@ -125,9 +124,9 @@ describe("A recipient's credential", () => {
     const neededAt = performance.now();
     const both = Promise.all([recipient(), recipient()]);
     await jest.advanceTimersByTimeAsync(LOOK_UP.recipientAgainAfterMs);
-    expect([await both, urls.length]).toEqual([[undefined, undefined], 2]);
+    expect([await both, paths.length]).toEqual([[undefined, undefined], 2]);
     expect(await credentials.findRecipient(QUERY.agent, NOW, neededAt)).toBeUndefined();
-    expect(urls).toHaveLength(2);
+    expect(paths).toHaveLength(2);
   });
 
   test("whose look-up began before it was needed is waited for, however long it takes, without asking for it meanwhile", async () => {
@@ -138,7 +137,7 @@ describe("A recipient's credential", () => {
     const looks = jest.spyOn(credentials, "find");
     const waiting = recipient();
     await jest.advanceTimersByTimeAsync(LOOK_UP.recipientAgainAfterMs + 500);
-    expect([looks.mock.calls.length, urls.length]).toEqual([1, 1]);
+    expect([looks.mock.calls.length, paths.length]).toEqual([1, 1]);
     slow.resolve(found());
     await jest.advanceTimersByTimeAsync(0);
     expect(await waiting).toMatchObject(QUERY);
@@ -151,14 +150,14 @@ describe("A recipient's credential", () => {
     const waiting = recipient();
     credentials.stop();
     await jest.advanceTimersByTimeAsync(0);
-    expect([await waiting, urls.length]).toEqual([undefined, 1]);
+    expect([await waiting, paths.length]).toEqual([undefined, 1]);
   });
 
   test("that is found is kept for five minutes", async () => {
     expect(await Promise.all([recipient(), recipient()])).toMatchObject([QUERY, QUERY]);
     jest.advanceTimersByTime(LOOK_UP.againAfterMs - 1);
     expect(await recipient()).toMatchObject(QUERY);
-    expect(urls).toHaveLength(1);
+    expect(paths).toHaveLength(1);
   });
 });
 
@@ -173,19 +172,19 @@ describe("A relay that does not answer", () => {
     expect(await waiting).toBeUndefined();
     slow.resolve(found());
     expect(await find()).toMatchObject(QUERY);
-    expect(urls).toHaveLength(1);
+    expect(paths).toHaveLength(1);
   });
 
   test("has no more than sixteen questions at once, and others get their turn", async () => {
     const answers = Array.from({ length: LOOK_UP.atOnce + 1 }, () => Promise.withResolvers<HttpAnswer>());
-    respond = () => (answers[urls.length - 1] as PromiseWithResolvers<HttpAnswer>).promise;
+    respond = () => (answers[paths.length - 1] as PromiseWithResolvers<HttpAnswer>).promise;
     const asked = answers.map((_, number) => agentNo(number));
     await jest.advanceTimersByTimeAsync(0);
-    expect(urls).toHaveLength(LOOK_UP.atOnce);
+    expect(paths).toHaveLength(LOOK_UP.atOnce);
     answers[0]?.resolve(none);
     await asked[0];
     await jest.advanceTimersByTimeAsync(0);
-    expect(urls).toHaveLength(LOOK_UP.atOnce + 1);
+    expect(paths).toHaveLength(LOOK_UP.atOnce + 1);
     await jest.advanceTimersByTimeAsync(LOOK_UP.waitMs);
     await Promise.all(asked);
   });
@@ -212,11 +211,11 @@ test("What is kept is bounded: what was needed longest ago goes first", async ()
   for (let number = 1; number < LOOK_UP.maxKept - 1; number += 1) await agentNo(number);
   await find();
   await agentNo(LOOK_UP.maxKept);
-  const before = urls.length;
+  const before = paths.length;
   await find();
-  expect(urls).toHaveLength(before);
+  expect(paths).toHaveLength(before);
   await agentNo(0);
-  expect(urls).toHaveLength(before + 1);
+  expect(paths).toHaveLength(before + 1);
 });
 
 describe("A flood of strangers", () => {
@@ -229,12 +228,12 @@ describe("A flood of strangers", () => {
   test("uses up its own share of a minute's look-ups, and nothing of known agents'", async () => {
     respond = () => Promise.resolve(none);
     await flood(perMinute + 50);
-    expect(urls).toHaveLength(perMinute);
+    expect(paths).toHaveLength(perMinute);
     respond = () => Promise.resolve(found());
     expect(await find()).toMatchObject(QUERY);
     jest.advanceTimersByTime(60_000);
     await stranger(perMinute + 50);
-    expect(urls).toHaveLength(perMinute + 2);
+    expect(paths).toHaveLength(perMinute + 2);
   });
 
   test("is asked about once each, and takes the place of none that is known, though it once was a stranger", async () => {
@@ -243,18 +242,18 @@ describe("A flood of strangers", () => {
     respond = () => Promise.resolve(none);
     await stranger(0);
     await stranger(0);
-    expect(urls).toHaveLength(2);
+    expect(paths).toHaveLength(2);
     await flood(maxKept + 1);
-    const before = urls.length;
+    const before = paths.length;
     expect(await credentials.find(QUERY, NOW, "stranger")).toMatchObject(QUERY);
-    expect(urls).toHaveLength(before);
+    expect(paths).toHaveLength(before);
   });
 
   test("leaves turns to known agents where the relay does not answer", async () => {
     respond = never;
     const waiting = Array.from({ length: LOOK_UP.atOnce * 2 }, (_, n) => stranger(n));
     await jest.advanceTimersByTimeAsync(0);
-    expect(urls).toHaveLength(atOnce);
+    expect(paths).toHaveLength(atOnce);
     respond = () => Promise.resolve(found());
     expect(await find()).toMatchObject(QUERY);
     await jest.advanceTimersByTimeAsync(LOOK_UP.waitMs);

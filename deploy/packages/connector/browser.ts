@@ -1,12 +1,15 @@
 import { ADDRESS, CONNECTOR_PACKAGE } from "protocol/contract/packages.ts";
-import { bundle, notices } from "../bundle.ts";
+import { type BundleOptions, bundle, notices } from "../bundle.ts";
 import type { Draft } from "../release.ts";
 import { stamped } from "../version.ts";
+
+/** How the library is bundled for browsers. */
+export const FOR_BROWSERS = { platform: "neutral", conditions: ["browser"] } as const satisfies BundleOptions;
 
 /** The library as one ES module, for browsers and whatever else imports by address. */
 export async function browserModule(): Promise<Draft> {
   const entries = { connector: "connector/src/index.ts" };
-  const { files, bundled } = await bundle(entries, "connector/package.json", { platform: "neutral" });
+  const { files, bundled } = await bundle(entries, "connector/package.json", FOR_BROWSERS);
   // Within a licence's text nothing may end the comment.
   const licences = (await notices(bundled)).replaceAll("*/", "* /");
   const text = `${files.get("connector.js")}/*! It contains:\n\n${licences}*/\n`;

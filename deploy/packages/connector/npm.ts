@@ -1,13 +1,14 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADDRESS, CONNECTOR_PACKAGE, RELAY_ADDRESS } from "protocol/contract/packages.ts";
-import { bundle, notices } from "../bundle.ts";
+import { bundle, notices, REQUIRE } from "../bundle.ts";
 import { declarations } from "../declarations.ts";
 import { packedFrom, textOf } from "../files.ts";
 import { firstProgramIn } from "../first-program.ts";
 import type { Draft } from "../release.ts";
 import { type PackedText, tarball } from "../tarball.ts";
 import { PLACEHOLDER, stamped } from "../version.ts";
+import { FOR_BROWSERS } from "./browser.ts";
 
 /** What connector/package.json says that holds for the package, too. */
 interface Manifest {
@@ -27,8 +28,15 @@ export async function npmPackage({ name, description }: Manifest): Promise<Draft
     "key-file": "connector/src/cli/library.ts",
     relay: "connector/src/cli/main.ts",
   };
-  const [{ files, bundled }, types, entries, templates, readme] = await Promise.all([
-    bundle(modules, "connector/package.json", { platform: "node", splitting: true }),
+  const [{ files, bundled }, browser, types, entries, templates, readme] = await Promise.all([
+    bundle(modules, "connector/package.json", {
+      platform: "node",
+      splitting: true,
+      banner: { js: REQUIRE },
+      // Of ws, which goes without them.
+      external: ["bufferutil", "utf-8-validate"],
+    }),
+    bundle({ browser: modules.connector }, "connector/package.json", FOR_BROWSERS),
     declarations({ folder: "connector/src", entries: ["index", "cli/library"], lib: ["es2024", "dom"] }),
     packedFrom(ENTRIES),
     // What `relay init` copies.
@@ -42,7 +50,7 @@ export async function npmPackage({ name, description }: Manifest): Promise<Draft
     description,
     type: "module",
     exports: {
-      ".": { types: "./types/index.d.ts", default: "./index.js" },
+      ".": { types: "./types/index.d.ts", browser: "./lib/browser.js", default: "./index.js" },
       "./key-file": { types: "./types/cli/library.d.ts", default: "./key-file.js" },
     },
     bin: { relay: "bin/relay.js" },
@@ -54,7 +62,7 @@ export async function npmPackage({ name, description }: Manifest): Promise<Draft
     ...entries,
     ...templates,
     ...[...types].map(([file, text]) => ({ path: `types/${file}`, text })),
-    ...[...files].map(([file, text]) => ({ path: `lib/${file}`, text })),
+    ...[...files, ...browser.files].map(([file, text]) => ({ path: `lib/${file}`, text })),
   ];
   const npx = `npx --yes --package=${ADDRESS} relay`;
   const withNode = `npx --yes --package=node@24 --package=${ADDRESS} relay`;

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADDRESS } from "protocol/contract/packages.ts";
-import { bundle, notices } from "../bundle.ts";
+import { bundle, notices, REQUIRE } from "../bundle.ts";
 import { declarations } from "../declarations.ts";
 import { packedFrom, textOf } from "../files.ts";
 import type { Draft, Maker } from "../release.ts";
@@ -24,8 +24,6 @@ const TRACING = ["core", "exporter-trace-otlp-proto", "resources", "sdk-trace"].
 const THREADS = { "verification-thread": "shared/runtime/src/verification/verification-thread.ts" };
 /** Its entries as the package has them, which say so where Node is too old. */
 const ENTRIES = fileURLToPath(new URL("npm", import.meta.url));
-/** Packages that are no ES modules ask for Node's modules by `require`. */
-const REQUIRE = 'import{createRequire as relayRequire}from"node:module";const require=relayRequire(import.meta.url);';
 
 /** The whole relay for tests: an npm package for Node. */
 export const testing: Maker = {

@@ -94,7 +94,7 @@ have the agent's key, and {"follow":true}, which is answered with the connection
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
     const { url, httpUrl } = http;
     const options = { url, httpUrl, ...signing, trust, requireVerified, maxDeliveryAgeMs, takeOver };
-    const connector = new Connector(options);
+    const connector = new Connector({ ...options, startTimeoutMs: Infinity });
 
     const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, variables, reporter };

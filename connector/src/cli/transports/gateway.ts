@@ -32,7 +32,7 @@ export function gatewayTransport(agent: string, apiKey: string, http: RelayHttp,
 }
 
 async function untilOnline(agent: string, ms: number, http: RelayHttp, signal: AbortSignal): Promise<void> {
-  const presence = await new PresenceWatch(http.baseUrl, 1).untilOnline(agent, ms, signal);
+  const presence = await new PresenceWatch(http.client, 1).untilOnline(agent, ms, signal);
   if (presence === undefined) throw new RelayError("aborted");
 }
 

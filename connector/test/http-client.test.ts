@@ -1,9 +1,8 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { gzipSync } from "node:zlib";
 import { afterEach, expect, test } from "@jest/globals";
-import { answerTo, type HttpAnswer } from "../src/http-answer.ts";
+import { type HttpAnswer, HttpClient } from "../src/http-client.ts";
 
 const MAX_BYTES = 100_000;
 const servers: Server[] = [];
@@ -20,11 +19,11 @@ async function relay(answers: RequestListener): Promise<string> {
   const server = createServer(answers);
   servers.push(server);
   await once(server.listen(0, "127.0.0.1"), "listening");
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 const ask = (url: string, { timeoutMs = 3000, signal = new AbortController().signal } = {}) =>
-  answerTo(url, { timeoutMs, maxBytes: MAX_BYTES }, signal);
+  new HttpClient(url, false).ask("/", { timeoutMs, maxBytes: MAX_BYTES }, signal);
 
 /** Or the length of the text, which would fill the report of a test. */
 const errorNameOf = (asked: Promise<HttpAnswer>) =>
@@ -44,10 +43,7 @@ test("One byte more is too much, and the error has the status", async () => {
   await expect(ask(url)).rejects.toMatchObject({ status: 404 });
 });
 
-test("What few bytes stand for counts, and what never ends is not read on", async () => {
-  const bomb = gzipSync(Buffer.alloc(50_000_000));
-  const url = await relay((_, response) => response.writeHead(200, { "content-encoding": "gzip" }).end(bomb));
-  expect(await errorNameOf(ask(url))).toBe("RangeError");
+test("What never ends is not read on", async () => {
   const gone = Promise.withResolvers<void>();
   const endless = await relay((_, response) => {
     response.on("close", gone.resolve);
@@ -64,7 +60,7 @@ test("Nothing is asked of an address that a relay redirects to", async () => {
     response.end("{}");
   });
   const url = await relay((_, response) => response.writeHead(302, { location: inside }).end());
-  expect(await errorNameOf(ask(url))).toBe("TypeError");
+  expect(await ask(url)).toMatchObject({ status: 302 });
   expect(asked).toBe(0);
 });
 

@@ -1,0 +1,63 @@
+import { request } from "#platform";
+import type { HttpRequest } from "./platform/contract.ts";
+
+/** What a relay answers over HTTP. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** There is more of it than its bound. */
+export class AnswerTooLarge extends RangeError {
+  readonly status: number;
+
+  constructor(status: number) {
+    super("The answer is too large.");
+    this.status = status;
+  }
+}
+
+/** What an answer may cost. */
+export interface AnswerBounds {
+  readonly timeoutMs: number;
+  /** Of the body, after its content coding: a few bytes may stand for gigabytes. */
+  readonly maxBytes: number;
+}
+
+/** Asks one relay over HTTP. */
+export class HttpClient {
+  /** Address of the relay (http, https), without a slash at its end. */
+  readonly base: string;
+  readonly #usesProxy: boolean;
+
+  constructor(base: string, usesProxy: boolean) {
+    this.base = base;
+    this.#usesProxy = usesProxy;
+  }
+
+  /** Rejects when there is no answer within the bounds, or when the signal aborts. */
+  async ask(path: string, bounds: AnswerBounds, signal: AbortSignal, asked: HttpRequest = {}): Promise<HttpAnswer> {
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(bounds.timeoutMs)]);
+    try {
+      const { status, body } = await request(`${this.base}${path}`, this.#usesProxy, asked, inTime);
+      const text = await textOf(body, bounds.maxBytes);
+      if (text === undefined) throw new AnswerTooLarge(status);
+      return { status, text };
+    } catch (error) {
+      inTime.throwIfAborted();
+      throw error;
+    }
+  }
+}
+
+/** Undefined for one with more bytes. */
+async function textOf(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  let [text, bytes] = ["", 0];
+  for await (const chunk of body) {
+    bytes += chunk.byteLength;
+    if (bytes > maxBytes) return undefined;
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}

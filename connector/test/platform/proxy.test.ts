@@ -1,0 +1,250 @@
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket as TcpSocket } from "node:net";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { WebSocketServer } from "ws";
+import { freePort } from "../../../test/support/free-port.ts";
+import { HttpClient } from "../../src/http-client.ts";
+import { Connector } from "../../src/index.ts";
+import { type AttemptFailure, unreachable } from "../../src/network-errors.ts";
+import { proxyFor } from "../../src/platform/proxy.ts";
+import { Socket } from "../../src/socket.ts";
+import { errorOf, testAgent } from "../kit.ts";
+import { SELF_SIGNED } from "../self-signed.ts";
+
+type Environment = Record<string, string>;
+const {
+  by,
+  without,
+  with: through,
+  refused,
+} = JSON.parse(await readFile(new URL("../../../connector-python/tests/proxies.json", import.meta.url), "utf8")) as {
+  by: [url: string, Environment, proxy: string | null][];
+  without: [url: string, noProxy: string][];
+  with: [url: string, noProxy: string][];
+  refused: string[];
+};
+
+describe("The proxy for an address", () => {
+  const PROXY = "http://proxy.example:3128";
+  const both = (NO_PROXY: string) => ({ HTTPS_PROXY: PROXY, HTTP_PROXY: PROXY, NO_PROXY });
+
+  test.each(by)("%s with %j is %s", (url, environment, proxy) => {
+    const found = proxyFor(new URL(url), environment);
+    expect(found && `${found.url.hostname}:${found.url.port || 80}`).toBe(proxy ?? undefined);
+  });
+
+  test.each(without)("%s is none with NO_PROXY=%s", (url, noProxy) => {
+    expect(proxyFor(new URL(url), both(noProxy))).toBeUndefined();
+  });
+
+  test.each(through)("%s is one with NO_PROXY=%s", (url, noProxy) => {
+    expect(proxyFor(new URL(url), both(noProxy))).toBeDefined();
+    expect(proxyFor(new URL(url), { HTTPS_PROXY: PROXY, no_proxy: noProxy })).toBeDefined();
+  });
+
+  test.each(refused)("is refused where it is %s, which nothing repeats", (value) => {
+    const told = errorIn(() => proxyFor(new URL("https://relay.example"), { HTTPS_PROXY: value }));
+    expect(told).toMatchObject({
+      networkError: { retry: "fix", hint: expect.stringContaining("NO_PROXY=relay.example") },
+    });
+    expect(JSON.stringify(told)).not.toContain("proxy.example");
+  });
+});
+
+/** A name that no name server knows: only the proxy does. */
+const RELAY = "relay.example";
+const { HTTPS_PROXY, HTTP_PROXY, NO_PROXY, https_proxy, http_proxy, no_proxy, ...rest } = process.env;
+const servers: { close(): unknown; closeAllConnections?(): void }[] = [];
+const sockets = new Set<TcpSocket>();
+let asked: IncomingMessage[];
+/** The port at which the host of every address is. */
+let relayPort: number;
+
+beforeEach(() => {
+  asked = [];
+  process.env = { ...rest };
+});
+afterEach(() => {
+  process.env = { ...rest };
+  jest.restoreAllMocks();
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections?.();
+    server.close();
+  }
+});
+
+/** @returns the port. */
+async function listening(server: Server | ReturnType<typeof createTcpServer>): Promise<number> {
+  servers.push(server);
+  server.on("connection", (socket: TcpSocket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+/** A proxy that leads to the relay, or answers with this status. @returns its port. */
+async function proxy(status = 200): Promise<number> {
+  const server = createServer((request, answer) => {
+    asked.push(request);
+    answer.writeHead(400).end();
+  });
+  server.on("connect", (request: IncomingMessage, client: TcpSocket) => {
+    asked.push(request);
+    if (status !== 200) return void client.end(`HTTP/1.1 ${status} Any\r\ncontent-length: 2\r\n\r\nno`);
+    const relay = connect(relayPort, "127.0.0.1", () => {
+      client.write("HTTP/1.1 200 Any\r\n\r\n");
+      relay.pipe(client).pipe(relay);
+    });
+    relay.on("error", () => client.destroy());
+    client.on("error", () => relay.destroy());
+  });
+  return await listening(server);
+}
+
+/** A relay that says hello to websockets, and "here" over HTTP. */
+async function relay(isSecure = false): Promise<void> {
+  const server = isSecure ? createTlsServer(SELF_SIGNED) : createServer();
+  server.on("request", (_, answer) => answer.end("here"));
+  const websockets = new WebSocketServer({ server: server as Server });
+  websockets.on("connection", (client) => client.send('{"frame":"hello"}'));
+  relayPort = await listening(server as Server);
+}
+
+const BOUNDS = { timeoutMs: 20_000, maxBytes: 1000 };
+const ask = (base: string, usesProxy = true) =>
+  new HttpClient(base, usesProxy).ask("/x", BOUNDS, new AbortController().signal);
+
+/** What comes first: a frame of the websocket, or why there is none. */
+async function dial(url: string, usesProxy = true): Promise<string | AttemptFailure | undefined> {
+  const { promise, resolve } = Promise.withResolvers<string | AttemptFailure | undefined>();
+  const events = {
+    frame: ({ frame }: { frame: string }) => resolve(frame),
+    closed: (_: number, why?: AttemptFailure) => resolve(why),
+  };
+  const socket = new Socket(url, usesProxy, events);
+  socket.open();
+  const first = await promise;
+  await socket.close();
+  return first;
+}
+
+describe("Through a proxy", () => {
+  test("go websocket and look-ups, each with one CONNECT", async () => {
+    await relay();
+    process.env.HTTP_PROXY = `http://127.0.0.1:${await proxy()}`;
+    expect(await dial(`ws://${RELAY}/ws`)).toBe("hello");
+    expect(await ask(`http://${RELAY}:81`)).toEqual({ status: 200, text: "here" });
+    expect(asked.map(({ method, url }) => [method, url])).toEqual([
+      ["CONNECT", `${RELAY}:80`],
+      ["CONNECT", `${RELAY}:81`],
+    ]);
+  });
+
+  test("TLS is the relay's own: the proxy sees host and port", async () => {
+    await relay(true);
+    process.env.https_proxy = `127.0.0.1:${await proxy()}`;
+    expect(await dial(`wss://${RELAY}/ws`)).toMatchObject({ code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
+    await expect(ask(`https://${RELAY}/secret`)).rejects.toMatchObject({ code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
+    expect(asked.map(({ url }) => url)).toEqual([`${RELAY}:443`, `${RELAY}:443`]);
+  });
+
+  test("goes the password that its address has, which is decoded", async () => {
+    await relay();
+    process.env.HTTP_PROXY = `http://us%40er:p%3Ass@127.0.0.1:${await proxy()}`;
+    await ask(`http://${RELAY}`);
+    const [, pair = ""] = asked[0]?.headers["proxy-authorization"]?.split(" ") ?? [];
+    expect(Buffer.from(pair, "base64").toString()).toBe("us@er:p:ss");
+  });
+
+  test("goes nothing where the option says so", async () => {
+    process.env.HTTP_PROXY = `http://127.0.0.1:${await proxy()}`;
+    expect(await dial(`ws://${RELAY}/ws`, false)).toMatchObject({ code: expect.stringMatching(/^E/) });
+    await expect(ask(`http://${RELAY}`, false)).rejects.toMatchObject({ code: expect.stringMatching(/^E/) });
+    const { agent, key } = testAgent("alice");
+    const connector = new Connector({ url: `http://${RELAY}`, agent, key, proxy: false });
+    await expect(connector.checkOnline(agent)).rejects.toMatchObject({ message: expect.not.stringContaining("proxy") });
+    expect(asked).toEqual([]);
+  });
+});
+
+describe("A proxy that makes no connection is named", () => {
+  /** The error of a websocket and of a look-up, which say the same. */
+  async function told(): Promise<{ message: string; hint: string; retry: string }> {
+    const { agent, key } = testAgent("alice");
+    const look = await errorOf(new Connector({ url: `http://${RELAY}`, agent, key }).checkOnline(agent));
+    const dialled = unreachable(`ws://${RELAY}`, (await dial(`ws://${RELAY}/ws`)) as AttemptFailure);
+    expect([look.code, look.hint, look.retry]).toEqual(["unreachable", dialled.hint, dialled.retry]);
+    expect(look.message.split(": ").slice(1)).toEqual(dialled.message.split(": ").slice(1));
+    return dialled as { message: string; hint: string; retry: string };
+  }
+
+  test.each([
+    [407, "fix", "user:password"],
+    [403, "fix", "ask who runs it"],
+    [502, "later", "does not reach the relay"],
+  ])("when it answers with %d: %s", async (status, retry, hint) => {
+    const port = await proxy(status);
+    process.env.HTTP_PROXY = `http://user:secret@127.0.0.1:${port}`;
+    const error = await told();
+    expect(error).toMatchObject({ retry, hint: expect.stringContaining(hint) });
+    expect(error.message).toContain(`the proxy http://127.0.0.1:${port} of HTTP_PROXY answered with ${status}.`);
+    expect(`${error.message} ${error.hint}`).not.toContain("secret");
+    expect(asked).toHaveLength(2);
+  });
+
+  test("when nothing listens there", async () => {
+    process.env.http_proxy = `http://127.0.0.1:${await freePort()}`;
+    const { message, hint, retry } = await told();
+    expect([message, hint, retry]).toEqual([
+      expect.stringMatching(/of http_proxy is not reachable: connection refused\.$/),
+      expect.stringContaining(`name ${RELAY} in NO_PROXY`),
+      "later",
+    ]);
+  });
+
+  test.each<[string, string, RegExp]>([
+    ["ends the connection", "", /connection reset/],
+    ["speaks something else", "SSH-2.0-any\r\n", /does not speak HTTP/],
+  ])("when it %s", async (_, says, why) => {
+    const port = await listening(createTcpServer((socket) => void socket.once("data", () => socket.end(says))));
+    process.env.HTTP_PROXY = `http://127.0.0.1:${port}`;
+    expect((await told()).message).toMatch(why);
+  });
+
+  test("when it speaks SOCKS", async () => {
+    process.env.HTTP_PROXY = "socks5://user:secret@127.0.0.1:1080";
+    const error = await told();
+    expect(error.message).toContain("HTTP_PROXY names no proxy");
+    expect(error.hint).toContain("SOCKS");
+  });
+});
+
+test("A silent proxy holds up no program that closes its connector", async () => {
+  const heard = Promise.withResolvers<TcpSocket>();
+  const port = await listening(createTcpServer((socket) => heard.resolve(socket)));
+  process.env.HTTP_PROXY = `http://127.0.0.1:${port}`;
+  const { agent, key } = testAgent("alice");
+  const connector = new Connector({ url: `http://${RELAY}`, agent, key });
+  connector.on("error", () => {});
+  const started = errorOf(connector.start());
+  const gone = once(await heard.promise, "close");
+  (await heard.promise).resume();
+  await connector.close();
+  expect((await started).code).toBe("closed");
+  await gone;
+});
+
+function errorIn(call: () => unknown): unknown {
+  try {
+    return call();
+  } catch (error) {
+    return error;
+  }
+}
