@@ -35,9 +35,16 @@ export function parseCommandLine(args: string[]) {
 /** `--url`: the listeners to ask, without slashes at their ends. @throws {UsageError} */
 export function urlsOf({ url = [] }: Options, { ADMIN_PORT: port }: Environment): string[] {
   const urls = url.flatMap((text) => text.split(",")).map((text) => text.trim().replace(/\/+$/, ""));
-  const isUrl = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? "");
-  if (!urls.every(isUrl)) throw new UsageError("--url is one address or more, each with http:// or https://.");
+  if (!urls.every(isAddress)) {
+    throw new UsageError("--url is one address or more, each with http:// or https://, without a user and a query.");
+  }
   return urls.length > 0 ? urls : [`http://127.0.0.1:${port || DEFAULT_PORT}`];
+}
+
+/** Errors repeat it: what may be a password is refused. */
+function isAddress(text: string): boolean {
+  const { protocol = "", username, password, search, hash } = URL.parse(text) ?? {};
+  return /^https?:$/.test(protocol) && !username && !password && !search && !hash;
 }
 
 /** `--key-file`. @throws {UsageError} */

@@ -130,9 +130,12 @@ test("What is wrong with a command line is said before anything is asked", async
     ["noisiest", "--limit", "0"],
     ["counts", "--unknown"],
     ["counts", "--url", "localhost:9092"],
+    ["counts", "--url", "http://user:secret@127.0.0.1:9092"],
+    ["counts", "--url", "http://127.0.0.1:9092?key=secret"],
   ]) {
     const { code, stderr } = await adminCommand(args, { RELAY_ADMIN_KEY_FILE: "/none" });
     expect([code, stderr]).toEqual([2, expect.stringContaining("See npm run admin -- --help.")]);
+    expect(stderr).not.toContain("secret");
   }
   expect(await adminCommand(["counts"], {})).toMatchObject({
     code: 2,
