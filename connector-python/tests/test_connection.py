@@ -64,7 +64,7 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
             registered=lambda _: self.registered.set(),
             connection_ended=lambda _, end: self.ended.set_result(end),
         )
-        return Connection(ConnectionOptions(self.url, clock, Presence(options)), events)
+        return Connection(ConnectionOptions(self.url, {}, clock, Presence(options)), events)
 
     async def test_that_does_not_go_out_in_time_ends_the_connection_before_the_relay_does_for_good(self) -> None:
         self.assertLess(REGISTER_WITHIN_S, RELAY_WAITS_S)

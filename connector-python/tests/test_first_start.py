@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import math
 import socket
 import ssl
 import time
@@ -234,6 +235,18 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
             first.unreachable(refused_with(401))
         self.assertEqual(self.ended, self.told[4:])
 
+    async def test_without_end_outlasts_whatever_answers_in_the_place_of_the_relay(self) -> None:
+        first, _ = self.first("offline")
+        first.is_endless = True
+        with patch.object(first_start, "REFUSED_UPGRADE_S", 0):
+            first.unreachable(refused_with(403))
+        self.assertEqual((len(self.told), self.ended), (1, []))
+        first, looks = self.first(RelayError("not_a_relay"), RelayError("not_a_relay"), "offline")
+        first.is_endless = True
+        with patch.object(first_start, "UNKNOWN_KEY_PRESENTED_S", 0):
+            await first.before_register(lambda: "")
+        self.assertEqual(looks.asked, 3)
+
     def test_of_which_the_time_is_over_says_why_the_last_attempt_failed(self) -> None:
         first, _ = self.first("offline")
         first.time_is_over()
@@ -387,6 +400,35 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         plain = b"HTTP/1.1 400 No\r\n\r\n"
         error = await self.start_at(plain, lambda port: f"https://127.0.0.1:{port}")
         self.assertEqual((error.code, error.retry), ("unreachable", "fix"))
+
+    async def test_ends_no_start_that_may_take_for_ever(self) -> None:
+        soon = patch.object(first_start, "REFUSED_UPGRADE_S", 0)
+        soon.start()
+        self.addCleanup(soon.stop)
+        told: list[RelayError] = []
+        was_told = asyncio.Event()
+
+        def failed(error: RelayError) -> None:
+            told.append(error)
+            was_told.set()
+
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            connector = Connector(f"http://127.0.0.1:{port}", agent="agent://a", key=KEY, start_timeout=math.inf)
+            connector.on("error", failed)
+            starting = asyncio.create_task(connector.start())
+            await asyncio.wait_for(was_told.wait(), GENEROUS_S)
+            self.assertEqual(connector.state.status, "reconnecting")
+            await connector.close()
+            with self.assertRaises(RelayError) as raised:
+                await starting
+        self.assertEqual((raised.exception.code, told[0].retry), ("closed", "fix"))
 
     async def test_ends_a_start_after_its_time_when_it_may_pass(self) -> None:
         connector = Connector("http://127.0.0.1:1", agent="agent://a", key=KEY)

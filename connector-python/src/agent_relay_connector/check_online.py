@@ -9,7 +9,7 @@ from .error_catalogue import known_retry
 from .errors import RelayError
 from .http import Answer, HttpClient
 from .limits import PRESENCE_TIMEOUT_S
-from .network_errors import may_pass
+from .network_errors import may_pass, unreachable
 from .refusal import problem_in
 from .strict_json import text_of
 from .types import Presence
@@ -30,7 +30,7 @@ class CheckOnline:
         try:
             answer = await self._http.get(url, timeout_s)
         except (OSError, asyncio.TimeoutError) as cause:
-            raise RelayError("unreachable", f"The relay at {self._base} does not answer.", _CHECK) from cause
+            raise unreachable(self._base, cause) from cause
         status = answer.members.get("status")
         if answer.status != 200 or status not in _STATUSES:
             raise self._refusal(answer)

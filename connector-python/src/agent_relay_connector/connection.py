@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -51,6 +51,8 @@ class ConnectionEvents(Protocol):
 @dataclass(frozen=True)
 class ConnectionOptions:
     url: str
+    # Names the proxies.
+    environment: Mapping[str, str]
     clock: Clock
     presence: Presence
 
@@ -59,7 +61,7 @@ class Connection:
     def __init__(self, options: ConnectionOptions, events: ConnectionEvents) -> None:
         self._options = options
         self._events = events
-        self._socket = Websocket(options.url, self._receive, self._closed)
+        self._socket = Websocket(options.url, self._receive, self._closed, options.environment)
         self._hello: HelloFrame | None = None
         self._keepalive: Keepalive | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -100,8 +102,11 @@ class Connection:
 
     def open(self) -> None:
         self._opened_at = time.monotonic()
-        self._wait(HELLO_WITHIN_S, lambda: self._end(cause=TimeoutError("no hello of a relay within 5 s")))
+        self._wait(HELLO_WITHIN_S, self._unanswered)
         self._socket.open()
+
+    def _unanswered(self) -> None:
+        self._end(cause=self._socket.silence or TimeoutError("no hello of a relay within 5 s"))
 
     def send(self, text: str) -> None:
         if self._keepalive is not None:

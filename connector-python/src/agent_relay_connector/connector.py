@@ -27,10 +27,11 @@ class Connector:
 
     url: base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). key_file:
     path of a key file, which names the agent; or else agent (`agent://name`) and key. http_url: base
-    address of the relay's HTTP side, where it is another one than that of url. take_over: register although the agent is
+    address of the relay's HTTP side, where it is another one than that of url. proxy: False goes without the proxy that
+    HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment name. take_over: register although the agent is
     online elsewhere, or nobody tells whether it is, which ends that connection; else `superseded_elsewhere`, or
     `not_a_relay` where no relay answers over HTTP. start_timeout: seconds that a start may take, that of `async with` too;
-    None waits for the relay however long it is away. credential: what an issuer signed for the key: a token, or a
+    None waits for the relay however long it is away, `math.inf` also while something else answers in its place. credential: what an issuer signed for the key: a token, or a
     coroutine function that gives the present one, as CredentialWithKeys where its keys are others. Without one, the
     relay's keys file lists the key. sealing_keys: X25519 keys that others seal payloads to, private halves in
     base64url: the one of the credential first, then those before it. A key file may have both, and is read again for
@@ -57,6 +58,7 @@ class Connector:
         agent: str | None = None,
         key: AgentKey | None = None,
         http_url: str | None = None,
+        proxy: bool = True,
         take_over: bool = False,
         start_timeout: float | None = None,
         credential: CredentialSource | None = None,
@@ -75,6 +77,7 @@ class Connector:
             http_url=http_url,
             agent=identity.agent,
             key=identity.key,
+            proxy=proxy,
             take_over=take_over,
             start_timeout_s=start_timeout,
             credential=identity.credential,

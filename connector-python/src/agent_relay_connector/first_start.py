@@ -36,6 +36,8 @@ class FirstStart:
         self._background = background
         self._failed = failed
         self._ended = ended
+        # However long something else answers in the relay's place.
+        self.is_endless = False
         self._is_over = False
         # Why nothing may be taken over: found out once, whatever becomes of the connection that waits for it.
         self._looking: asyncio.Task[RelayError | None] | None = None
@@ -108,7 +110,7 @@ class FirstStart:
             return False
         if self._refused_since is None:
             self._refused_since = time.monotonic()
-        return time.monotonic() - self._refused_since < REFUSED_UPGRADE_S
+        return self.is_endless or time.monotonic() - self._refused_since < REFUSED_UPGRADE_S
 
     def time_is_over(self) -> None:
         """Says why the last attempt failed."""
@@ -166,7 +168,7 @@ class FirstStart:
         if error.code == "not_a_relay":
             if self._strange_since is None:
                 self._strange_since = time.monotonic()
-            return time.monotonic() - self._strange_since < UNKNOWN_KEY_PRESENTED_S
+            return self.is_endless or time.monotonic() - self._strange_since < UNKNOWN_KEY_PRESENTED_S
         if error.code != "unreachable":
             self._strange_since = None
         return error.retry == "later"

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import threading
 import urllib.error
@@ -14,6 +15,7 @@ from .http_opener import ShownRequest, http_opener
 from .limits import LOOK_UPS_AT_ONCE, MAX_LOOK_UP_BYTES
 from .said_text import said_text
 from .strict_json import members_of, parse_json
+from .tunnel import Tunnel
 from .within import within
 
 
@@ -27,7 +29,9 @@ class Answer:
 class HttpClient:
     """At most LOOK_UPS_AT_ONCE at once; the others wait, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        """environment: names the proxies."""
+        self._environment = environment
         self._opener = http_opener()
         self._turns = asyncio.Semaphore(LOOK_UPS_AT_ONCE)
         self._under_way: set[_LookUp] = set()
@@ -35,19 +39,25 @@ class HttpClient:
 
     async def get(self, url: str, timeout_s: float) -> Answer:
         """Any answer, its wait for its turn included in the time. Raises OSError or asyncio.TimeoutError."""
-        return await self._asked(_LookUp(self._opener, url, None, timeout_s, MAX_LOOK_UP_BYTES), timeout_s)
+        return await self._asked(self._look_up(url, None, timeout_s, MAX_LOOK_UP_BYTES), timeout_s)
 
     async def post(self, url: str, body: str, timeout_s: float, max_bytes: int) -> Answer:
         """The same of JSON that is posted. max_bytes: so much of the answer is read."""
-        return await self._asked(_LookUp(self._opener, url, body, timeout_s, max_bytes), timeout_s)
+        return await self._asked(self._look_up(url, body, timeout_s, max_bytes), timeout_s)
 
     def stop(self) -> None:
         self._has_stopped = True
         for look_up in self._under_way:
             look_up.end()
 
+    def _look_up(self, url: str, body: str | None, timeout_s: float, max_bytes: int) -> "_LookUp":
+        return _LookUp(self._opener, Tunnel(url, self._environment), url, body, timeout_s, max_bytes)
+
     async def _asked(self, look_up: "_LookUp", timeout_s: float) -> Answer:
-        return await within(self._answer_to(look_up), timeout_s)
+        try:
+            return await within(self._answer_to(look_up), timeout_s)
+        except asyncio.TimeoutError as silence:
+            raise look_up.tunnel.silence or silence
 
     async def _answer_to(self, look_up: "_LookUp") -> Answer:
         await self._turns.acquire()
@@ -55,6 +65,13 @@ class HttpClient:
             self._turns.release()
             raise OSError("the connector is closed")
         self._under_way.add(look_up)
+        try:
+            await look_up.open_tunnel()
+        except BaseException:
+            self._ended(look_up)
+            if self._has_stopped:
+                raise OSError("the connector is closed") from None
+            raise
         outcome = look_up.start()
         # Its turn lasts as long as its thread: who gives up on it ends it, and does not pass its turn on before.
         outcome.add_done_callback(lambda _: self._ended(look_up))
@@ -77,13 +94,23 @@ class _LookUp:
     The timeout of a socket is one of each read: without an end from outside, who sends a byte a second keeps it.
     """
 
-    def __init__(self, opener: OpenerDirector, url: str, body: str | None, timeout_s: float, max_bytes: int) -> None:
+    def __init__(
+        self, opener: OpenerDirector, tunnel: Tunnel, url: str, body: str | None, timeout_s: float, max_bytes: int
+    ) -> None:
+        self.tunnel = tunnel
         self._opener = opener
         self._request = ShownRequest(url, self._connected, body)
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
+        self._opening: asyncio.Task[Any] | None = None
         self._socket: socket.socket | None = None
         self._has_ended = False
+
+    async def open_tunnel(self) -> None:
+        """Raises ProxyError. `end` cancels it."""
+        self._opening = asyncio.current_task()
+        self._request.tunnel = await self.tunnel.open()
+        self._opening = None
 
     def start(self) -> "asyncio.Future[Answer | OSError]":
         """Any answer, or why there is none, once the thread has ended."""
@@ -102,6 +129,8 @@ class _LookUp:
     def end(self) -> None:
         """Whatever it reads, or waits for, nothing more comes."""
         self._has_ended = True
+        if self._opening is not None:
+            self._opening.cancel()
         if self._socket is not None:
             # Below TLS, whose state is its thread's.
             with contextlib.suppress(OSError):
@@ -116,7 +145,9 @@ class _LookUp:
         try:
             return self._get()
         except OSError as error:
-            return error
+            # urllib wraps what a connection failed with.
+            reason = getattr(error, "reason", None)
+            return reason if isinstance(reason, OSError) else error
         except Exception as broken:
             # A server that speaks something else than HTTP: http.client has errors of its own for it, with what it said.
             return OSError(said_text(str(broken)))

@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+import ssl
 import urllib.request
 from collections.abc import Callable
 from functools import partial
@@ -20,11 +21,16 @@ class ShownRequest(urllib.request.Request):
             headers["content-type"] = "application/json"
         super().__init__(url, None if body is None else body.encode(), headers)
         self.connected = connected
+        # A connection to the host that is used in place of a new one.
+        self.tunnel: socket.socket | None = None
 
 
 def http_opener() -> urllib.request.OpenerDirector:
-    """Opens requests of this module. What a relay answers, it answers itself: a redirect is an answer."""
-    return urllib.request.build_opener(_NoRedirect, _Http, _Https)
+    """Opens requests of this module. What a relay answers, it answers itself: a redirect is an answer.
+
+    It ignores the proxies of the environment: a request brings its tunnel.
+    """
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect, _Http, _Https)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -34,23 +40,34 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 class _Http(urllib.request.HTTPHandler):
     def http_open(self, req: Any) -> http.client.HTTPResponse:
-        return self.do_open(partial(_HttpConnection, req.connected), req)
+        return self.do_open(partial(_HttpConnection, req), req)
 
 
 class _Https(urllib.request.HTTPSHandler):
     def https_open(self, req: Any) -> http.client.HTTPResponse:
-        return self.do_open(partial(_HttpsConnection, req.connected), req)
+        return self.do_open(partial(_HttpsConnection, req), req)
 
 
 class _HttpConnection(http.client.HTTPConnection):
-    def __init__(self, connected: Connected, *args: Any, **options: Any) -> None:
+    def __init__(self, request: ShownRequest, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._connected = connected
+        self._request = request
 
     def connect(self) -> None:
-        super().connect()
-        self._connected(self.sock)
+        tunnel = self._request.tunnel
+        if tunnel is None:
+            super().connect()
+        else:
+            tunnel.settimeout(self.timeout)
+            self.sock = self._through(tunnel)
+        self._request.connected(self.sock)
+
+    def _through(self, tunnel: socket.socket) -> socket.socket:
+        return tunnel
 
 
 class _HttpsConnection(_HttpConnection, http.client.HTTPSConnection):
     """The same over TLS. Of a handshake the timeout is one of the whole."""
+
+    def _through(self, tunnel: socket.socket) -> socket.socket:
+        return ssl.create_default_context().wrap_socket(tunnel, server_hostname=self.host)

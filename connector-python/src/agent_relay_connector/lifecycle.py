@@ -1,6 +1,7 @@
 """A connector from its start to its end."""
 
 import asyncio
+import math
 from collections.abc import Callable
 
 from .background import Background, log
@@ -34,6 +35,7 @@ class Lifecycle:
         self._reconnector = Reconnector(self._connection, self, self._background)
         self._warnings = Warnings(self.parts.emitter)
         self._agent = options.agent
+        self._environment = options.environment
         self._start_timeout_s = options.start_timeout_s
         # The first one that it was used in.
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -64,7 +66,11 @@ class Lifecycle:
         if self._started is None:
             self._started = loop.create_future()
             self._background.spawn(self._begin())
-        timer = None if timeout_s is None else loop.call_later(timeout_s, self.parts.first_start.time_is_over)
+        first_start = self.parts.first_start
+        first_start.is_endless = timeout_s == math.inf
+        timer: asyncio.TimerHandle | None = None
+        if timeout_s is not None and timeout_s != math.inf:
+            timer = loop.call_later(timeout_s, first_start.time_is_over)
         try:
             await asyncio.shield(self._started)
         except asyncio.CancelledError:
@@ -82,7 +88,8 @@ class Lifecycle:
 
     def _connection(self, events: ConnectionEvents) -> Connection:
         parts = self.parts
-        return Connection(ConnectionOptions(parts.address.websocket, parts.clock, parts.presence()), events)
+        options = ConnectionOptions(parts.address.websocket, self._environment, parts.clock, parts.presence())
+        return Connection(options, events)
 
     async def _begin(self) -> None:
         self._set_state(ConnectorState("connecting"))

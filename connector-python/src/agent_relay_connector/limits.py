@@ -67,6 +67,8 @@ LOOK_UP_WAIT_S = 1.0
 LOOK_UP_TIMEOUT_S = 3.0
 LOOK_UPS_AT_ONCE = 16
 MAX_LOOK_UP_BYTES = 4_194_304
+# Of a proxy's answer to CONNECT.
+MAX_PROXY_ANSWER_BYTES = 8_192
 # How often an unknown key of a gateway or an issuer asks for the signing manifest again.
 MANIFEST_AGAIN_AFTER_S = 5.0
 # When a credential is looked up again; sooner after a look-up that found none, or failed, or when what it found has ended.

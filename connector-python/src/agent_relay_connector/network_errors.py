@@ -15,6 +15,7 @@ from websockets.exceptions import InvalidHandshake, InvalidMessage
 from .error_catalogue import Retry
 from .errors import RelayError
 from .limits import RETRY_AFTER_CAP_S
+from .proxy import ProxyError, target_of
 
 
 class Redirected(InvalidHandshake):
@@ -117,19 +118,23 @@ _UPGRADE_HINT = "The server there must be a relay, and a proxy in between must p
 # What servers of TLS, such as nginx, answer to plain HTTP.
 _PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://)."
 _LATER_HINT = "The relay, or a proxy in front of it, has no room or is down; the connector tries again."
+_PROXY_HINT = (
+    "Write http://host:port, or http://user:password@host:port. SOCKS and proxies over TLS are not supported."
+)
+_PROXY_LATER_HINT = "It does not reach the relay at the moment; the connector tries again."
 # Timeout, too early, too many requests: other refusals of the client are as true at the next attempt.
 _PASSING = (408, 425, 429)
 
 
-def unreachable(websocket: str, cause: Exception | None) -> RelayError:
+def unreachable(url: str, cause: Exception | None) -> RelayError:
     """The error of an attempt that reached no relay.
 
-    websocket: the address that was tried. cause: what it failed with, if that is known.
+    url: the address that was tried, of a websocket or of HTTP. cause: what it failed with, if that is known.
     """
     if cause is None:
         return RelayError("unreachable")
-    reason = _reason(cause, websocket)
-    place = "http" + websocket.removeprefix("ws")
+    reason = _reason(cause, url)
+    place = "http" + url.removeprefix("ws").removeprefix("http")
     message = f"The relay at {place} is not reachable: {reason.why}."
     error = RelayError("unreachable", message, reason.hint, retry=reason.retry)
     error.retry_after = retry_after_s(cause)
@@ -158,7 +163,9 @@ def may_pass(status: int) -> bool:
     return status >= 500 or status in _PASSING
 
 
-def _reason(cause: Exception, websocket: str) -> NetworkError:
+def _reason(cause: BaseException, websocket: str) -> NetworkError:
+    if isinstance(cause, ProxyError):
+        return _of_proxy(cause, websocket)
     status = _status_of(cause)
     if status is not None:
         return _upgrade_refusal(status, websocket, _header(cause, "Location"))
@@ -183,13 +190,30 @@ def _reason(cause: Exception, websocket: str) -> NetworkError:
     return _BY_ERRNO.get(getattr(cause, "errno", None) or 0, _OTHER)
 
 
-def _status_of(cause: Exception) -> int | None:
+def _of_proxy(error: ProxyError, url: str) -> NetworkError:
+    why = str(error) if error.__cause__ is None else f"{error}: {_reason(error.__cause__, url).why}"
+    target = target_of(url)
+    if error.problem == "unusable":
+        return NetworkError(why, f"{_PROXY_HINT} NO_PROXY={target.host} goes without a proxy.", "fix")
+    if error.status is None:
+        hint = f"Start the proxy, correct {error.variable}, or name {target.host} in NO_PROXY."
+        return NetworkError(why, hint, "fix" if error.problem == "no_http" else "later")
+    if error.status == 407:
+        hint = f"It wants a user and a password: {error.variable}=http://user:password@host:port."
+        return NetworkError(why, hint, "fix")
+    if may_pass(error.status):
+        return NetworkError(why, _PROXY_LATER_HINT, "later")
+    hint = f"It lets nobody connect to {target.place} from here: ask who runs it, or name {target.host} in NO_PROXY."
+    return NetworkError(why, hint, "fix")
+
+
+def _status_of(cause: BaseException) -> int | None:
     """Of an HTTP answer in place of the upgrade: versions of `websockets` keep it in different places."""
     status = getattr(cause, "status_code", None) or getattr(getattr(cause, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
 
 
-def _header(cause: Exception | None, name: str) -> str | None:
+def _header(cause: BaseException | None, name: str) -> str | None:
     headers = getattr(cause, "headers", None) or getattr(getattr(cause, "response", None), "headers", None)
     values = headers.get_all(name) if isinstance(headers, Headers) else []
     return values[0] if len(values) == 1 else None

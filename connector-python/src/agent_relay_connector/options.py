@@ -1,6 +1,7 @@
 """What a connector is made of."""
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,7 @@ class ConnectorOptions:
     http_url: str | None
     agent: str
     key: AgentKey
+    proxy: bool
     take_over: bool
     start_timeout_s: float | None
     credential: CredentialSource | None
@@ -33,6 +35,13 @@ class ConnectorOptions:
     seal: Literal["required"] | None
     max_pending: int
     max_inbox: int
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Names the proxies; read at each attempt."""
+        if self.proxy:
+            return os.environ
+        return {}
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,8 @@ def check_options(options: ConnectorOptions) -> None:
         raise ValueError(f"agent {problem}")
     if options.accept_from is not None and not is_accept_from(options.accept_from):
         raise ValueError("accept_from must be a list of at most 50 agent ids, agent://<prefix>.*, or issuer:<name>")
+    if not isinstance(options.proxy, bool):
+        raise ValueError("proxy must be True or False: the environment names the proxy, as HTTPS_PROXY")
     if "key_id" not in options.key and options.credential is None:
         raise ValueError("key needs a key_id, or a credential")
     if options.start_timeout_s is not None and not options.start_timeout_s > 0:

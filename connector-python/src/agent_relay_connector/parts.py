@@ -43,7 +43,7 @@ class Parts:
         self.clock = Clock()
         self.emitter = Emitter()
         self.sessions = SessionRecords(options.agent)
-        self._http = HttpClient()
+        self._http = HttpClient(options.environment)
         self.check_online = CheckOnline(self.address.base, self._http)
         self.presence_watch = PresenceWatch(self.check_online, options.max_pending, background)
         self.send_queue = SendQueue(

@@ -1,9 +1,12 @@
 """One websocket: parsed frames in, texts out."""
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from inspect import signature
 from typing import Any
+from urllib.parse import urlsplit
 
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
@@ -11,13 +14,17 @@ from .background import Background
 from .frames import Frame, read_frame
 from .limits import CLOSE_WITHIN_S, HELLO_WITHIN_S, MAX_INCOMING_BYTES
 from .network_errors import Redirected
+from .proxy import ProxyError
 from .reads_first import READS_FIRST
 from .reads_first import Connect as LibraryConnect
+from .tunnel import Tunnel
 from .within import within
 
 NO_CODE = 1006
 # What an attempt to connect fails with: network, TLS, an address that is none, an answer that is no upgrade.
 _FAILURES = (OSError, EOFError, ValueError, asyncio.TimeoutError, WebSocketException)
+# websockets 15 and later would read the environment as well.
+_NO_PROXY: dict[str, Any] = {"proxy": None} if "proxy" in signature(LibraryConnect).parameters else {}
 
 
 class _Connect(LibraryConnect):  # type: ignore[misc]
@@ -35,19 +42,29 @@ class _Connect(LibraryConnect):  # type: ignore[misc]
 class Websocket:
     """frame: for every frame that is known.
 
-    closed: once, and not after `close`, with the code and the cause of a failure.
+    closed: once, and not after `close`, with the code and the cause of a failure. environment: names the proxies.
     """
 
     def __init__(
-        self, url: str, frame: Callable[[Frame], None], closed: Callable[[int, Exception | None], None]
+        self,
+        url: str,
+        frame: Callable[[Frame], None],
+        closed: Callable[[int, Exception | None], None],
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._url = url
+        self._tunnel = Tunnel(url, environment)
         self._frame = frame
         self._closed = closed
         self._background = Background()
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()
         self._socket: Any = None
         self._is_closing = False
+
+    @property
+    def silence(self) -> ProxyError | None:
+        """What it fails with if its time is over now; None while no proxy is waited for."""
+        return self._tunnel.silence
 
     def open(self) -> None:
         self._background.spawn(self._run())
@@ -66,14 +83,7 @@ class Websocket:
 
     async def _run(self) -> None:
         try:
-            self._socket = await _Connect(
-                self._url,
-                open_timeout=HELLO_WITHIN_S,
-                close_timeout=CLOSE_WITHIN_S,
-                ping_interval=None,
-                max_size=MAX_INCOMING_BYTES,
-                **READS_FIRST,
-            )
+            self._socket = await asyncio.wait_for(self._connected(), HELLO_WITHIN_S)
             if self._is_closing:
                 await self._socket.close()
                 return
@@ -84,6 +94,22 @@ class Websocket:
             self._end(closed.rcvd.code if closed.rcvd is not None else NO_CODE, None)
         except _FAILURES as failure:
             self._end(NO_CODE, failure)
+
+    async def _connected(self) -> Any:
+        url = urlsplit(self._url)
+        tunnel = await self._tunnel.open()
+        # Without a timeout the library's transport takes the tunnel at once, and closes it however the attempt ends.
+        return await _Connect(
+            self._url,
+            open_timeout=None,
+            close_timeout=CLOSE_WITHIN_S,
+            ping_interval=None,
+            max_size=MAX_INCOMING_BYTES,
+            **READS_FIRST,
+            **_NO_PROXY,
+            sock=tunnel,
+            server_hostname=url.hostname if url.scheme == "wss" else None,
+        )
 
     async def _send_all(self) -> None:
         with suppress(ConnectionClosed):
