@@ -90,8 +90,9 @@ export interface RefusedUpgrade {
 /** Why a websocket could not be opened. */
 export type AttemptFailure = RefusedUpgrade | FailedRequest;
 
-export function networkErrorOf({ code, message, networkError }: FailedRequest): NetworkError {
+export function networkErrorOf({ name, code, message, networkError }: FailedRequest): NetworkError {
   if (networkError !== undefined) return networkError;
+  if (name === "TimeoutError") return SILENT;
   // DOMExceptions have numbers.
   if (typeof code !== "string") return entry("the connection failed", UNKNOWN_HINT, "later");
   if (Object.hasOwn(NETWORK_ERRORS, code)) return NETWORK_ERRORS[code] as NetworkError;

@@ -26,7 +26,8 @@ export class ProxyFailure extends Error {
   }
 }
 
-const ANSWER_WITHIN_MS = 10_000;
+/** Less than an attempt has, which would end without naming the proxy. */
+const ANSWER_WITHIN_MS = 4000;
 const WANTS_A_PASSWORD = 407;
 /** That a host is this machine, whatever its name servers say. Source: RFC 6761, section 6.3. */
 const LOCAL_NAME = /^(?:.*\.)?localhost$/;
@@ -69,7 +70,7 @@ function fits(entry: string, host: string, port: string): boolean {
   if (givenPort !== port) return false;
   const meant = bracketed ?? named ?? entry;
   if (isIP(host)) return isIn(host, meant);
-  const name = meant.replace(/^\*?\./, "");
+  const name = meant.replace(/^\*?\.|\.$/g, "");
   return name !== "" && (host === name || host.endsWith(`.${name}`));
 }
 

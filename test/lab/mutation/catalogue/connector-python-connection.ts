@@ -58,8 +58,8 @@ export const CONNECTOR_PYTHON_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python ends no start for an edge that answers for its relay for a moment",
     file: `${FOLDER}/first_start.py`,
-    find: "return time.monotonic() - self._strange_since < UNKNOWN_KEY_PRESENTED_S",
-    replace: "return False",
+    find: "self.is_endless or time.monotonic() - self._strange_since < UNKNOWN_KEY_PRESENTED_S",
+    replace: "False",
     tests: UNIT,
   },
   {

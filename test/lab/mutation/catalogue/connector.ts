@@ -174,8 +174,8 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "an edge that answers for its relay for a moment ends no start",
     file: "connector/src/first-start.ts",
-    find: "return performance.now() - this.#strangeSince < FIRST_START.unknownKeyMs;",
-    replace: "return false;",
+    find: "this.#isEndless || performance.now() - this.#strangeSince < FIRST_START.unknownKeyMs",
+    replace: "false",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
