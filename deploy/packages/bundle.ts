@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const REQUIRE =
   'import{createRequire as relayRequire}from"node:module";const require=relayRequire(import.meta.url);';
 
-/** What differs from bundle to bundle. Source: esbuild.github.io/api. */
+/** What differs from bundle to bundle. */
 export type BundleOptions = Pick<
   BuildOptions,
   "platform" | "conditions" | "splitting" | "alias" | "banner" | "external" | "plugins"
