@@ -57,7 +57,7 @@ class Looks(CheckOnline):
     """Answers in turn, the last again and again."""
 
     def __init__(self, *answers: str | RelayError) -> None:
-        super().__init__("", HttpClient())
+        super().__init__("", HttpClient({}))
         self.answers = list(answers)
         self.asked = 0
         self.was_asked = asyncio.Event()
@@ -97,7 +97,7 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
     def first(self, *answers: str | RelayError, take_over: bool = False) -> tuple[FirstStart, Looks]:
         looks = Looks(*answers)
         tell, end = self.told.append, self.ended.append
-        judge = SelfTest("", HttpClient())
+        judge = SelfTest("", HttpClient({}))
         return FirstStart("agent://a", WEBSOCKET, looks, judge, take_over, self.background, tell, end), looks
 
     async def test_does_not_register_who_stays_online_elsewhere_unless_it_takes_over(self) -> None:

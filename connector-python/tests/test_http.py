@@ -31,7 +31,7 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
         self.is_over = False
         self.server = await asyncio.start_server(self.drip, "127.0.0.1")
         self.base = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
-        self.http = HttpClient()
+        self.http = HttpClient({})
 
     async def asyncTearDown(self) -> None:
         self.http.stop()
@@ -100,7 +100,7 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
 import asyncio, threading
 from agent_relay_connector.http import HttpClient
 loop = asyncio.new_event_loop()
-looking = loop.create_task(HttpClient().get("{self.base}/body", 600))
+looking = loop.create_task(HttpClient({{}}).get("{self.base}/body", 600))
 while threading.active_count() == 1:
     loop.run_until_complete(asyncio.sleep(0.01))
 """

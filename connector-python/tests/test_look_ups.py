@@ -43,7 +43,7 @@ class Relay(HttpClient):
     """Answers by path, and counts who asks, at once too."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__({})
         self.asked: list[str] = []
         self.at_once = self.most_at_once = 0
         self.answer = Answer(404, {})

@@ -47,11 +47,11 @@ class TheEnvironment(unittest.TestCase):
         return None if proxy is None else proxy.place
 
     def test_names_the_proxy_of_each_scheme(self) -> None:
-        for url, environment, place in TABLE["by"]:
+        for url, environment, place in TABLE["named"]:
             self.assertEqual(self.place(url, environment), place, (url, environment))
 
     def test_excepts_hosts_addresses_and_ranges_and_always_this_machine(self) -> None:
-        for rows, place in ((TABLE["without"], None), (TABLE["with"], "proxy.example:3128")):
+        for rows, place in ((TABLE["goesWithout"], None), (TABLE["goesThrough"], "proxy.example:3128")):
             for url, exceptions in rows:
                 for names in (("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"), ("https_proxy", "http_proxy", "no_proxy")):
                     environment = dict(zip(names, ("http://proxy.example:3128",) * 2 + (exceptions,)))

@@ -46,7 +46,7 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
         self.is_over = asyncio.Event()
         self.server = await asyncio.start_server(self.relay, "127.0.0.1")
         self.base = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
-        self.http = HttpClient()
+        self.http = HttpClient({})
         self.background = Background()
         waits = patch.object(first_start, "OWN_LOOK_AGAIN_S", 0)
         waits.start()

@@ -29,7 +29,7 @@ class End:
     def __init__(self, url: str) -> None:
         self.frames: list[Frame] = []
         self._closed: asyncio.Future[tuple[int, Exception | None]] = asyncio.get_running_loop().create_future()
-        self._websocket = Websocket(url, self.frames.append, lambda code, cause: self._closed.set_result((code, cause)))
+        self._websocket = Websocket(url, self.frames.append, lambda code, cause: self._closed.set_result((code, cause)), {})
 
     async def reached(self) -> tuple[int, Exception | None]:
         self._websocket.open()
@@ -116,7 +116,7 @@ class AProcessThatStoodStill(unittest.IsolatedAsyncioTestCase):
             thread = threading.Thread(target=relay)
             thread.start()
             url = f"ws://127.0.0.1:{listener.getsockname()[1]}"
-            websocket = Websocket(url, received, lambda code, _: closed.set_result(code))
+            websocket = Websocket(url, received, lambda code, _: closed.set_result(code), {})
             websocket.open()
             code = await asyncio.wait_for(closed, GENEROUS_S)
             await websocket.close()

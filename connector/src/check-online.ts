@@ -2,7 +2,7 @@ import { knownRetry, RelayError } from "./errors.ts";
 import { membersOf } from "./frames.ts";
 import { AnswerTooLarge, type HttpAnswer, type HttpClient } from "./http-client.ts";
 import { ONLINE_LOOK } from "./limits.ts";
-import { type FailedRequest, mayPass, networkErrorOf } from "./network-errors.ts";
+import { type FailedRequest, mayPass, unreachable } from "./network-errors.ts";
 import { parseJson } from "./parse-json.ts";
 import { problemIn } from "./problem.ts";
 import type { JsonObject, Presence } from "./types.ts";
@@ -50,18 +50,8 @@ async function answerAt(http: HttpClient, agent: string, timeoutMs: number, sign
     if (signal.aborted) throw new RelayError("aborted", { cause: signal.reason });
     // No relay says so much: the status alone tells what it is.
     if (cause instanceof AnswerTooLarge) return { status: cause.status, text: "" };
-    throw unanswered(http.base, cause as FailedRequest);
+    throw unreachable(http.base, cause as FailedRequest);
   }
-}
-
-function unanswered(base: string, cause: FailedRequest): RelayError {
-  const { why, hint, retry } = networkErrorOf(cause);
-  return new RelayError("unreachable", {
-    message: `The relay at ${base} is not reachable: ${why}.`,
-    hint,
-    retry,
-    cause,
-  });
 }
 
 /** What a relay answers, where it has check-online at all: each of its refusals says when to try again. */

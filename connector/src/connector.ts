@@ -54,8 +54,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       renewed: () => this.#reconnector.registerAgain(),
       ended: (error) => void this.#stop(error),
     });
-    const { address, clock, credential, firstStart } = parts;
-    const usesProxy = options.proxy !== false;
+    const { address, usesProxy, clock, credential, firstStart } = parts;
     const warnings = new Warnings(emitter);
     const connect = (events: ConnectionEvents) =>
       new Connection({ url: address.websocket, usesProxy, clock, presence: parts.presence(), events });

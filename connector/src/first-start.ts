@@ -57,7 +57,7 @@ export class FirstStart {
   /** Ends the start by the time or the signal. @returns what releases both. */
   limit({ signal, timeoutMs = this.#options.timeoutMs }: StartOptions): () => void {
     const { ended } = this.#options;
-    this.#isEndless = timeoutMs === Number.POSITIVE_INFINITY;
+    this.#isEndless ||= timeoutMs === Number.POSITIVE_INFINITY;
     const abort = () => ended(new RelayError("aborted", { cause: signal?.reason }));
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort);

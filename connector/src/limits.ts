@@ -4,7 +4,7 @@
 export const MAX_FRAME_BYTES = 32_768;
 
 /** Of a frame of the relay. It has at least as many bytes as characters. Source: docs/protocol.md#limits. */
-export const MAX_RECEIVED_CHARACTERS = 36_864;
+export const MAX_RECEIVED_BYTES = 36_864;
 
 /** Whom an agent accepts envelopes from: entries. Source: docs/protocol.md#accept_from. */
 export const MAX_ACCEPT_FROM = 50;
@@ -23,6 +23,9 @@ export const MAX_FIELD_ERRORS = 16;
 
 /** From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one. */
 export const HELLO_WITHIN_MS = 5000;
+
+/** Less than any attempt or look-up may take, which would end without naming the proxy. */
+export const PROXY = { answerWithinMs: 2500 };
 
 /** From `hello` to the first register; another connection follows. The relay waits for 10 s, and then closes for good (1008). */
 export const REGISTER_WITHIN_MS = 8000;

@@ -76,7 +76,7 @@ export interface FailedRequest {
   readonly name?: string | undefined;
   readonly code?: string | undefined;
   readonly message?: string | undefined;
-  /** Of what knows it better: a proxy on the way. */
+  /** Why, of a proxy on the way. */
   readonly networkError?: NetworkError | undefined;
 }
 
@@ -93,7 +93,7 @@ export type AttemptFailure = RefusedUpgrade | FailedRequest;
 export function networkErrorOf({ name, code, message, networkError }: FailedRequest): NetworkError {
   if (networkError !== undefined) return networkError;
   if (name === "TimeoutError") return SILENT;
-  // DOMExceptions have numbers.
+  // A DOMException has a number.
   if (typeof code !== "string") return entry("the connection failed", UNKNOWN_HINT, "later");
   if (Object.hasOwn(NETWORK_ERRORS, code)) return NETWORK_ERRORS[code] as NetworkError;
   if (code.startsWith("HPE_")) return NO_HTTP;
@@ -160,16 +160,16 @@ function retryAfterIn({ headers }: RefusedUpgrade): number | undefined {
 }
 
 /**
- * The error of an attempt to connect that reached no relay.
- * @param websocket the address that was tried.
+ * The error of an attempt or a look-up that reached no relay.
+ * @param tried the address, of a websocket or of HTTP.
  * @param failure undefined where the platform does not tell it.
  */
-export function unreachable(websocket: string, failure: AttemptFailure | undefined): RelayError {
+export function unreachable(tried: string, failure: AttemptFailure | undefined): RelayError {
   if (failure === undefined) return new RelayError("unreachable");
-  const address = new URL(websocket.replace(/^ws/, "http"));
+  const address = new URL(tried.replace(/^ws/, "http"));
   const isAnswer = "status" in failure;
   const { why, hint, retry } = isAnswer ? upgradeRefusal(failure, address) : networkErrorOf(failure);
-  const place = `${address.protocol}//${address.host}${address.pathname}`;
+  const place = `${address.protocol}//${address.host}${address.pathname.replace(/\/$/, "")}`;
   const message = `The relay at ${place} is not reachable: ${why}.`;
   if (!isAnswer) return new RelayError("unreachable", { message, hint, retry, cause: failure });
   const { status } = failure;

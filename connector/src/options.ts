@@ -65,7 +65,7 @@ export interface ConnectorOptions {
   /** `agent://name`. */
   readonly agent: string;
   readonly key: AgentKey;
-  /** False: without the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. Of Node: other platforms have settings of their own. */
+  /** False: without the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. Default true. Browsers have settings of their own. */
   readonly proxy?: boolean | undefined;
   /**
    * Register although the agent is online elsewhere, or nobody tells whether it is, which ends that connection. Default false:

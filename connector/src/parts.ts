@@ -33,6 +33,8 @@ export interface PartsEvents {
 export class Parts {
   readonly address: RelayAddress;
   readonly http: HttpClient;
+  /** Whether the environment's proxy counts. */
+  readonly usesProxy: boolean;
   readonly clock = new Clock();
   readonly sessions: SessionRecords;
   readonly credential: OwnCredential | undefined;
@@ -52,7 +54,8 @@ export class Parts {
     const { clock } = this;
     const sessions = new SessionRecords(agent);
     const address = relayAddress(options.url, options.httpUrl);
-    const http = new HttpClient(address.base, options.proxy !== false);
+    const usesProxy = options.proxy ?? true;
+    const http = new HttpClient(address.base, usesProxy);
     const signer = new Signer(options.key, clock);
     const sealingKeys = new OwnSealingKeys(clock);
     const peers = new Peers({ trust, http, relay: address.host, clock, requireVerified });
@@ -73,6 +76,7 @@ export class Parts {
     this.#peers = peers;
     this.address = address;
     this.http = http;
+    this.usesProxy = usesProxy;
     this.sessions = sessions;
     this.credential = credential;
     this.sendQueue = sendQueue;

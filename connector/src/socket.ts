@@ -2,7 +2,7 @@ import { openWebSocket } from "#platform";
 import { type Frame, readFrame } from "./frames.ts";
 import { CLOSE_WITHIN_MS } from "./limits.ts";
 import type { AttemptFailure } from "./network-errors.ts";
-import type { OpenedWebSocket } from "./platform/contract.ts";
+import type { PlatformWebSocket } from "./platform/contract.ts";
 
 export interface SocketEvents {
   readonly frame: (frame: Frame) => void;
@@ -16,7 +16,7 @@ export class Socket {
   readonly #usesProxy: boolean;
   readonly #events: SocketEvents;
   readonly #gone = Promise.withResolvers<void>();
-  #websocket: OpenedWebSocket | undefined;
+  #websocket: PlatformWebSocket | undefined;
   #closing = false;
 
   /** @param usesProxy whether the environment's proxy counts. */

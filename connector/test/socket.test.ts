@@ -7,14 +7,14 @@ import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { WebSocketServer } from "ws";
 import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/frames.ts";
 import { until } from "../../test/support/until.ts";
-import { MAX_RECEIVED_CHARACTERS } from "../src/limits.ts";
+import { MAX_RECEIVED_BYTES } from "../src/limits.ts";
 import { Socket } from "../src/socket.ts";
 import { testAgent } from "./kit.ts";
 
 const EXITING_AGENT = fileURLToPath(new URL("exiting-agent.ts", import.meta.url));
 
 const HELLO = JSON.stringify({ frame: "hello" });
-const LARGEST = HELLO.padEnd(MAX_RECEIVED_CHARACTERS);
+const LARGEST = HELLO.padEnd(MAX_RECEIVED_BYTES);
 
 /** What is read of a relay that sends these texts and closes, and with which code it ends. */
 async function readOf(...texts: string[]): Promise<{ read: string[]; code: number }> {
@@ -56,7 +56,7 @@ test.each([
   ["requests", pendingSessionsNotice(LONGEST_AGENT, Array(SESSION_LIMITS.maxPendingPerTarget).fill(pending))],
   ["decisions", decidedSessionsNotice(LONGEST_AGENT, Array(SESSION_LIMITS.maxDecidedKept).fill(decided))],
 ])("The largest frame of the relay is within the bound: %s", (_, frame) => {
-  expect(Buffer.byteLength(frame)).toBeLessThanOrEqual(MAX_RECEIVED_CHARACTERS);
+  expect(Buffer.byteLength(frame)).toBeLessThanOrEqual(MAX_RECEIVED_BYTES);
 });
 
 /** A relay that takes the register, and from then on reads nothing. */

@@ -36,12 +36,14 @@ export function parseCommandLine(args: string[]) {
 export function urlsOf({ url = [] }: Options, { ADMIN_PORT: port }: Environment): string[] {
   const urls = url.flatMap((text) => text.split(",")).map((text) => text.trim().replace(/\/+$/, ""));
   if (!urls.every(isAddress)) {
-    throw new UsageError("--url is one address or more, each with http:// or https://, without a user and a query.");
+    throw new UsageError(
+      "--url is one address or more, each with http:// or https://, without user, query and fragment.",
+    );
   }
   return urls.length > 0 ? urls : [`http://127.0.0.1:${port || DEFAULT_PORT}`];
 }
 
-/** Errors repeat it: what may be a password is refused. */
+/** Errors print the address, so it may contain no password. */
 function isAddress(text: string): boolean {
   const { protocol = "", username, password, search, hash } = URL.parse(text) ?? {};
   return /^https?:$/.test(protocol) && !username && !password && !search && !hash;

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import socket
 import threading
 import urllib.error
@@ -29,7 +28,7 @@ class Answer:
 class HttpClient:
     """At most LOOK_UPS_AT_ONCE at once; the others wait, in order."""
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         """environment: names the proxies."""
         self._environment = environment
         self._opener = http_opener()

@@ -8,7 +8,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
-Problem = Literal["unusable", "unreachable", "silent", "ended", "no_http", "refused"]
+# Another attempt cannot help with the first two.
+Problem = Literal["unusable", "no_http", "failed"]
 
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 # User and password, IPv6 or another host, port. The last @ ends the password.

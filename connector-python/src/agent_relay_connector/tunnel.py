@@ -26,7 +26,7 @@ class Tunnel:
     @property
     def silence(self) -> ProxyError | None:
         """What the attempt fails with if its time is over now; None while no proxy is waited for."""
-        return None if self._asked is None else self._asked.error("silent", "does not answer")
+        return None if self._asked is None else self._asked.error("failed", "does not answer")
 
     async def open(self) -> socket.socket | None:
         """None: no proxy is on the way. Raises ProxyError. Its caller bounds the time; cancelled, it leaves no socket."""
@@ -54,7 +54,7 @@ async def _reached(proxy: Proxy) -> socket.socket:
                 failure = error
     except (OSError, UnicodeError) as error:
         failure = error
-    raise proxy.error("unreachable", "is not reachable") from failure
+    raise proxy.error("failed", "is not reachable") from failure
 
 
 async def _dialled(connection: socket.socket, address: Any) -> socket.socket:
@@ -76,7 +76,7 @@ async def _ask(proxy: Proxy, connection: socket.socket, place: str) -> None:
         # What follows the answer is the relay's.
         byte = await _next_byte(connection)
         if not byte:
-            raise proxy.error("ended", "ended the connection")
+            raise proxy.error("failed", "ended the connection")
         answer += byte
 
 
@@ -101,5 +101,5 @@ def _is_open(proxy: Proxy, answer: bytes) -> bool:
     if not is_http or len(answer) > MAX_PROXY_ANSWER_BYTES:
         raise proxy.error("no_http", "does not speak HTTP")
     if status_line is not None and not 200 <= (status := int(status_line[1])) <= 299:
-        raise proxy.error("refused", f"answered with {status}", status)
+        raise proxy.error("failed", f"answered with {status}", status)
     return answer.endswith((b"\n\r\n", b"\n\n"))

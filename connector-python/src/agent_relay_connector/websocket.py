@@ -1,7 +1,6 @@
 """One websocket: parsed frames in, texts out."""
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from inspect import signature
@@ -12,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from .background import Background
 from .frames import Frame, read_frame
-from .limits import CLOSE_WITHIN_S, HELLO_WITHIN_S, MAX_INCOMING_BYTES
+from .limits import CLOSE_WITHIN_S, MAX_INCOMING_BYTES
 from .network_errors import Redirected
 from .proxy import ProxyError
 from .reads_first import READS_FIRST
@@ -50,7 +49,7 @@ class Websocket:
         url: str,
         frame: Callable[[Frame], None],
         closed: Callable[[int, Exception | None], None],
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str],
     ) -> None:
         self._url = url
         self._tunnel = Tunnel(url, environment)
@@ -83,7 +82,7 @@ class Websocket:
 
     async def _run(self) -> None:
         try:
-            self._socket = await asyncio.wait_for(self._connected(), HELLO_WITHIN_S)
+            self._socket = await self._connected()
             if self._is_closing:
                 await self._socket.close()
                 return
@@ -98,7 +97,7 @@ class Websocket:
     async def _connected(self) -> Any:
         url = urlsplit(self._url)
         tunnel = await self._tunnel.open()
-        # Without a timeout the library's transport takes the tunnel at once, and closes it however the attempt ends.
+        # Whoever opened this ends the attempt. A timeout of the library could lose the tunnel between the two.
         return await _Connect(
             self._url,
             open_timeout=None,

@@ -3,7 +3,7 @@ import { namedAddress, type RelayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
 import { membersOf, textOf, waitOf } from "../frames.ts";
 import { HttpClient } from "../http-client.ts";
-import { type FailedRequest, type NetworkError, networkErrorOf, wasNeverSent } from "../network-errors.ts";
+import { type FailedRequest, networkErrorOf, wasNeverSent } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
 import type { HttpRequest } from "../platform/contract.ts";
 import { saidText, shownText } from "../said-text.ts";
@@ -12,11 +12,6 @@ import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
-const SILENT: NetworkError = {
-  why: "it did not answer within 10 s",
-  hint: "Check this machine's network, and whether the relay is well.",
-  retry: "later",
-};
 const ANSWER = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 
 export interface Answer {
@@ -140,13 +135,13 @@ export class RelayHttp {
   }
 
   #unreachable(failed: FailedRequest, isPost: boolean): Failure {
-    const isSilent = failed.name === "TimeoutError";
-    const { why, hint, retry } = isSilent ? SILENT : networkErrorOf(failed);
+    const { why, hint, retry } = networkErrorOf(failed);
     const isHttp = this.httpUrl === undefined && !this.url.startsWith("ws");
     const where = isHttp ? "The relay's address is that of --url or RELAY_URL." : this.addressHint;
-    const outcome = !isSilent && wasNeverSent(failed) ? "refused" : "unknown";
+    const outcome = wasNeverSent(failed) ? "refused" : "unknown";
     const told = withAuthorities({ message: `The relay at ${this.baseUrl} is not reachable: ${why}.`, hint });
-    return new Failure("unreachable", told.message, `${told.hint} ${where}`, {
+    const isOfProxy = failed.networkError !== undefined;
+    return new Failure("unreachable", told.message, isOfProxy ? told.hint : `${told.hint} ${where}`, {
       retry,
       ...(isPost && { outcome }),
     });

@@ -1,6 +1,9 @@
 import type { AttemptFailure } from "../network-errors.ts";
 
-/** What a connector needs of the network of its platform. `node.ts` has it for Node, `web.ts` for all others. */
+/**
+ * What a connector needs of the network of its platform. `web.ts` has it for browsers and for the module that is imported by its
+ * address, `node.ts` for all others.
+ */
 
 export interface WebSocketEvents {
   readonly text: (text: string) => void;
@@ -8,8 +11,8 @@ export interface WebSocketEvents {
   readonly closed: (code: number, failure?: AttemptFailure) => void;
 }
 
-/** One websocket, which is being opened. */
-export interface OpenedWebSocket {
+/** One websocket, which opens by itself. */
+export interface PlatformWebSocket {
   /** Dropped while it is not open. */
   send(text: string): void;
   /** `closed` follows. */
@@ -27,7 +30,7 @@ export interface HttpRequest {
 /** What a relay answers over HTTP. A redirect is an answer: followed, it would let a relay ask whatever this machine can reach. */
 export interface HttpResponse {
   readonly status: number;
-  /** Ended by who reads no further. */
+  /** The connection ends when the reader leaves the loop. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 

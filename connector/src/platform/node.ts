@@ -2,13 +2,13 @@ import { type IncomingMessage, request as overHttp } from "node:http";
 import { request as overTls } from "node:https";
 import type { Duplex } from "node:stream";
 import { WebSocket } from "ws";
-import { MAX_RECEIVED_CHARACTERS } from "../limits.ts";
+import { MAX_RECEIVED_BYTES } from "../limits.ts";
 import type { AttemptFailure, FailedRequest } from "../network-errors.ts";
 import {
   type HttpRequest,
   type HttpResponse,
   NO_CODE,
-  type OpenedWebSocket,
+  type PlatformWebSocket,
   type WebSocketEvents,
 } from "./contract.ts";
 import { connectionTo } from "./proxy.ts";
@@ -17,14 +17,14 @@ import { connectionTo } from "./proxy.ts";
 type Connect = (options: unknown, connected: (error: Error | null, connection: Duplex) => void) => undefined;
 
 /** @param usesProxy whether the environment's proxy counts. */
-export function openWebSocket(url: string, usesProxy: boolean, events: WebSocketEvents): OpenedWebSocket {
+export function openWebSocket(url: string, usesProxy: boolean, events: WebSocketEvents): PlatformWebSocket {
   const over = new AbortController();
   let isOpen = false;
   let failure: AttemptFailure | undefined;
   const websocket = new WebSocket(url, {
     createConnection: connect(url, usesProxy, over.signal) as never,
     perMessageDeflate: false,
-    maxPayload: MAX_RECEIVED_CHARACTERS,
+    maxPayload: MAX_RECEIVED_BYTES,
   });
   websocket.on("open", () => {
     isOpen = true;

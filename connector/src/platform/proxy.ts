@@ -2,22 +2,32 @@ import { request } from "node:http";
 import { BlockList, isIP, connect as openTcp, type Socket } from "node:net";
 import { unescape as decoded } from "node:querystring";
 import { connect as openTls } from "node:tls";
+import { PROXY } from "../limits.ts";
 import { type FailedRequest, mayPass, type NetworkError, networkErrorOf } from "../network-errors.ts";
 
-/** The way to a relay through the proxy that the environment names. Of Node: other platforms have settings of their own. */
+/** The way to a relay, through the proxy that the environment names. Source: docs/protocol.md#proxies. */
 
-/** What reads like an environment. */
+/** Names of variables and their values. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A proxy, and where it was named. */
-export interface Proxy {
+/** Where an address leads. */
+interface Target {
+  readonly isSecure: boolean;
+  /** Without the brackets of IPv6, and without a dot at its end. */
+  readonly host: string;
+  readonly port: number;
+  /** As CONNECT names it. */
+  readonly place: string;
+}
+
+/** A proxy, and the variable that names it. */
+export interface NamedProxy {
   readonly variable: string;
   readonly url: URL;
 }
 
-/** A connection that no proxy made. */
+/** A proxy made no connection. */
 export class ProxyFailure extends Error {
-  /** Why, for who reads it. */
   readonly networkError: NetworkError;
 
   constructor(why: string, hint: string, retry: NetworkError["retry"]) {
@@ -26,31 +36,59 @@ export class ProxyFailure extends Error {
   }
 }
 
-/** Less than an attempt has, which would end without naming the proxy. */
-const ANSWER_WITHIN_MS = 4000;
-const WANTS_A_PASSWORD = 407;
-/** That a host is this machine, whatever its name servers say. Source: RFC 6761, section 6.3. */
-const LOCAL_NAME = /^(?:.*\.)?localhost$/;
-
 /**
- * The proxy for an address; undefined where it is reached without one. Lower case names come first, as in curl.
- * @throws {ProxyFailure} for a value that is no address of a proxy.
+ * A connection to the host of an address, with TLS where its scheme says so. Rejects with a ProxyFailure, or when the signal aborts.
+ * @param environment undefined: no proxy.
  */
-export function proxyFor({ protocol, hostname, port }: URL, environment: Environment): Proxy | undefined {
-  const scheme = /^(?:https|wss):$/.test(protocol) ? "https" : "http";
-  const variable = [`${scheme}_proxy`, `${scheme.toUpperCase()}_PROXY`].find((name) => environment[name]?.trim());
-  if (variable === undefined) return undefined;
-  const host = bare(hostname);
-  const exceptions = environment.no_proxy || environment.NO_PROXY || "";
-  if (goesWithout(host, port || (scheme === "https" ? "443" : "80"), exceptions)) return undefined;
-  return { variable, url: proxyUrl(variable, environment[variable] as string, host) };
+export async function connectionTo(
+  url: URL,
+  environment: Environment | undefined,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const target = targetOf(url);
+  const { isSecure, host, port } = target;
+  const proxy = environment && proxyFor(url, environment);
+  const tunnel = proxy && (await tunnelTo(target, proxy, signal));
+  if (!isSecure) return tunnel ?? openTcp({ host, port });
+  const servername = isIP(host) ? "" : host;
+  return openTls({ ...(tunnel ? { socket: tunnel } : { host, port }), servername, ALPNProtocols: ["http/1.1"] });
 }
 
-function proxyUrl(variable: string, given: string, host: string): URL {
+/**
+ * The proxy for an address; undefined where it is reached without one.
+ * @throws {ProxyFailure} for a value that names none.
+ */
+export function proxyFor(url: URL, environment: Environment): NamedProxy | undefined {
+  const target = targetOf(url);
+  const variable = setOf(environment, target.isSecure ? "https_proxy" : "http_proxy");
+  const exceptions = setOf(environment, "no_proxy");
+  if (variable === undefined || goesWithout(target, exceptions ? (environment[exceptions] as string) : ""))
+    return undefined;
+  return { variable, url: proxyUrl(variable, environment[variable] as string, target) };
+}
+
+function targetOf({ protocol, hostname, port }: URL): Target {
+  const isSecure = /^(?:https|wss):$/.test(protocol);
+  const number = Number(port) || (isSecure ? 443 : 80);
+  return { isSecure, host: bare(hostname), port: number, place: `${hostname}:${number}` };
+}
+
+function bare(hostname: string): string {
+  return hostname.replace(/^\[|\]$|\.$/g, "");
+}
+
+/** Which of the two spellings of a variable counts. */
+function setOf(environment: Environment, name: string): string | undefined {
+  return [name, name.toUpperCase()].find((spelling) => environment[spelling]?.trim());
+}
+
+/** Nothing of what may be a password is part of the address that errors name. */
+function proxyUrl(variable: string, given: string, { host }: Target): URL {
   const text = given.trim();
   const address = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   const url = URL.parse(address);
-  if (url?.protocol === "http:" && !/\s/.test(address)) return url;
+  const isPlain = url?.protocol === "http:" && url.pathname === "/" && !url.search && !url.hash && url.port !== "0";
+  if (isPlain && !/\s/.test(address)) return url;
   throw new ProxyFailure(
     `${variable} names no proxy that can be used`,
     `Write http://host:port, or http://user:password@host:port. SOCKS and proxies over TLS are not supported. NO_PROXY=${host} goes without a proxy.`,
@@ -59,91 +97,72 @@ function proxyUrl(variable: string, given: string, host: string): URL {
 }
 
 /** @param exceptions the value of NO_PROXY. */
-function goesWithout(host: string, port: string, exceptions: string): boolean {
-  if (LOCAL_NAME.test(host) || isIn(host, "127.0.0.0/8") || host === "::1") return true;
-  return exceptions.split(/[\s,]+/).some((entry) => entry === "*" || fits(entry.toLowerCase(), host, port));
+function goesWithout(target: Target, exceptions: string): boolean {
+  const { host } = target;
+  // Whatever name servers say of them. Source: RFC 6761, section 6.3.
+  if (isUnder(host, "localhost") || isIn(host, "127.0.0.0/8") || host === "::1") return true;
+  return exceptions.split(/[\s,]+/).some((entry) => entry === "*" || fits(entry.toLowerCase(), target));
 }
 
-/** Whether an entry of NO_PROXY means this host: by an address, a range of them, or a name that its own ends with. */
-function fits(entry: string, host: string, port: string): boolean {
-  const [, bracketed, named, givenPort = port] = /^(?:\[(.+)\]|([^:]+))(?::(\d+))?$/.exec(entry) ?? [];
-  if (givenPort !== port) return false;
+/** Whether an entry of NO_PROXY means this host. */
+function fits(entry: string, { host, port }: Target): boolean {
+  const [, bracketed, named, givenPort] = /^(?:\[(.+)\]|([^:]+))(?::(\d+))?$/.exec(entry) ?? [];
+  if (givenPort !== undefined && Number(givenPort) !== port) return false;
   const meant = bracketed ?? named ?? entry;
-  if (isIP(host)) return isIn(host, meant);
-  const name = meant.replace(/^\*?\.|\.$/g, "");
+  return isIP(host) ? isIn(host, meant) : isUnder(host, meant.replace(/^\*?\.|\.$/g, ""));
+}
+
+function isUnder(host: string, name: string): boolean {
   return name !== "" && (host === name || host.endsWith(`.${name}`));
 }
 
 /** @param range an address, or one with the length of its prefix. */
 function isIn(host: string, range: string): boolean {
   const [address = "", length, ...rest] = range.split("/");
-  const [isV6, bits] = isIP(address) === 6 ? [true, 128] : [false, 32];
+  const [family, bits] = isIP(address) === 6 ? (["ipv6", 128] as const) : (["ipv4", 32] as const);
   if (!isIP(address) || !isIP(host) || rest.length > 0) return false;
   if (length !== undefined && !(/^\d+$/.test(length) && Number(length) <= bits)) return false;
   const list = new BlockList();
-  list.addSubnet(address, Number(length ?? bits), isV6 ? "ipv6" : "ipv4");
+  list.addSubnet(address, Number(length ?? bits), family);
   return list.check(host, isIP(host) === 6 ? "ipv6" : "ipv4");
 }
 
-/** Without the brackets of IPv6, and the dot of a name's root. */
-function bare(hostname: string): string {
-  return hostname.replace(/^\[|\]$|\.$/g, "");
-}
-
-/**
- * A connection to the host of an address, with TLS where its scheme says so. Rejects with why there is none.
- * @param environment undefined: no proxy.
- */
-export async function connectionTo(
-  url: URL,
-  environment: Environment | undefined,
-  signal: AbortSignal,
-): Promise<Socket> {
-  const isSecure = /^(?:https|wss):$/.test(url.protocol);
-  const host = bare(url.hostname);
-  const port = Number(url.port) || (isSecure ? 443 : 80);
-  const proxy = environment && proxyFor(url, environment);
-  const tunnel = proxy && (await tunnelTo(`${url.hostname}:${port}`, host, proxy, signal));
-  const servername = isIP(host) ? "" : host;
-  if (isSecure)
-    return openTls({ ...(tunnel ? { socket: tunnel } : { host, port }), servername, ALPNProtocols: ["http/1.1"] });
-  return tunnel ?? openTcp({ host, port });
-}
-
 /** Asks the proxy once. Source: RFC 9110, section 9.3.6. */
-async function tunnelTo(place: string, host: string, { variable, url }: Proxy, signal: AbortSignal): Promise<Socket> {
-  const proxy = `the proxy http://${url.host} of ${variable}`;
+async function tunnelTo(target: Target, { variable, url }: NamedProxy, signal: AbortSignal): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
-  const inTime = AbortSignal.timeout(ANSWER_WITHIN_MS);
+  const inTime = AbortSignal.timeout(PROXY.answerWithinMs);
+  const proxy = `the proxy http://${url.hostname}:${url.port || 80} of ${variable}`;
   const asked = request({
     method: "CONNECT",
     host: bare(url.hostname),
     port: Number(url.port) || 80,
-    path: place,
-    headers: { host: place, ...authorization(url) },
+    path: target.place,
+    headers: { host: target.place, ...authorization(url) },
     agent: false,
     signal: AbortSignal.any([signal, inTime]),
   });
-  asked.on("connect", ({ statusCode = 0 }, socket: Socket, first: Buffer) => {
-    if (statusCode < 200 || statusCode > 299) {
-      socket.destroy();
-      return reject(refusal(proxy, statusCode, variable, place, host));
-    }
-    if (first.length > 0) socket.unshift(first);
-    resolve(socket);
+  asked.on("connect", ({ statusCode = 0 }, socket: Socket) => {
+    if (statusCode >= 200 && statusCode < 300) return resolve(socket);
+    socket.destroy();
+    reject(refusal(`${proxy} answered with ${statusCode}`, statusCode, variable, target));
   });
   asked.on("error", (error: FailedRequest) => {
-    const { why, retry } = inTime.aborted ? networkErrorOf({ code: "ETIMEDOUT" }) : networkErrorOf(error);
-    const hint = `Start the proxy, correct ${variable}, or name ${host} in NO_PROXY.`;
-    reject(new ProxyFailure(`${proxy} is not reachable: ${why}`, hint, retry));
+    const [what, retry] = inTime.aborted ? (["does not answer", "later"] as const) : failureOf(error);
+    const hint = `Start the proxy, correct ${variable}, or name ${target.host} in NO_PROXY.`;
+    reject(new ProxyFailure(`${proxy} ${what}`, hint, retry));
   });
   asked.end();
   return await promise;
 }
 
-function refusal(proxy: string, status: number, variable: string, place: string, host: string): ProxyFailure {
-  const why = `${proxy} answered with ${status}`;
-  if (status === WANTS_A_PASSWORD) {
+function failureOf(error: FailedRequest): readonly [what: string, retry: NetworkError["retry"]] {
+  if (error.code === "ECONNRESET") return ["ended the connection", "later"];
+  if (error.code?.startsWith("HPE_")) return ["does not speak HTTP", "fix"];
+  return [`is not reachable: ${networkErrorOf(error).why}`, "later"];
+}
+
+function refusal(why: string, status: number, variable: string, { host, place }: Target): ProxyFailure {
+  if (status === 407) {
     return new ProxyFailure(why, `It wants a user and a password: ${variable}=http://user:password@host:port.`, "fix");
   }
   if (mayPass(status)) {
@@ -153,6 +172,7 @@ function refusal(proxy: string, status: number, variable: string, place: string,
   return new ProxyFailure(why, hint, "fix");
 }
 
+/** Source: RFC 7617, section 2. */
 function authorization({ username, password }: URL): Record<string, string> {
   if (username === "" && password === "") return {};
   const pair = `${decoded(username)}:${decoded(password)}`;

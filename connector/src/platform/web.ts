@@ -1,14 +1,14 @@
-import { MAX_RECEIVED_CHARACTERS } from "../limits.ts";
+import { MAX_RECEIVED_BYTES } from "../limits.ts";
 import {
   type HttpRequest,
   type HttpResponse,
   NO_CODE,
-  type OpenedWebSocket,
+  type PlatformWebSocket,
   type WebSocketEvents,
 } from "./contract.ts";
 
 /** The platform chooses proxies itself. */
-export function openWebSocket(url: string, _usesProxy: boolean, events: WebSocketEvents): OpenedWebSocket {
+export function openWebSocket(url: string, _usesProxy: boolean, events: WebSocketEvents): PlatformWebSocket {
   const over = Promise.withResolvers<number>();
   void over.promise.then((code) => events.closed(code || NO_CODE));
   let websocket: WebSocket;
@@ -21,14 +21,18 @@ export function openWebSocket(url: string, _usesProxy: boolean, events: WebSocke
   }
   websocket.addEventListener("message", ({ data }) => {
     if (typeof data !== "string") return;
-    if (data.length > MAX_RECEIVED_CHARACTERS) return over.resolve(NO_CODE);
-    events.text(data);
+    if (data.length <= MAX_RECEIVED_BYTES) return events.text(data);
+    over.resolve(NO_CODE);
+    websocket.close();
   });
   websocket.addEventListener("close", ({ code }) => over.resolve(code));
   return {
     send: (text) => websocket.readyState === WebSocket.OPEN && websocket.send(text),
     close: () => websocket.close(),
-    cut: () => over.resolve(NO_CODE),
+    cut: () => {
+      over.resolve(NO_CODE);
+      websocket.close();
+    },
   };
 }
 
@@ -43,7 +47,7 @@ export async function request(
     const { status, body } = await fetch(url, { ...asked, redirect: "manual", signal });
     return { status, body: chunksOf(body) };
   } catch (error) {
-    // Some tell why there.
+    // Where the platform tells why, it is the cause.
     throw (error as Error).cause ?? error;
   }
 }

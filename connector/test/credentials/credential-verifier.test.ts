@@ -16,11 +16,11 @@ let verifier: CredentialVerifier;
 
 async function verifierWith(pinned: readonly object[], ofRelay: readonly object[] = []): Promise<CredentialVerifier> {
   const relayIssuers = await Issuers.from(ofRelay);
-  const answerTo = () => {
+  const ask = () => {
     if (isDown) return Promise.reject(new TypeError("fetch failed"));
     return Promise.resolve({ status: 200, text: JSON.stringify({ credential: token }) });
   };
-  return new CredentialVerifier(new SenderCredentials(answerTo), {
+  return new CredentialVerifier(new SenderCredentials(ask), {
     pinned: await Issuers.from(pinned),
     ofRelay: () => Promise.resolve(relayIssuers),
     hasPinnedKeys: () => false,

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { WebSocketServer } from "ws";
 import { freePort } from "../../../test/support/free-port.ts";
-import { MAX_RECEIVED_CHARACTERS } from "../../src/limits.ts";
+import { MAX_RECEIVED_BYTES } from "../../src/limits.ts";
 import { openWebSocket, request } from "../../src/platform/web.ts";
 
 /** What browsers, Deno and Bun have, on Node's classes of the same names. */
@@ -50,7 +50,7 @@ test("A frame that is too large ends a websocket", async () => {
   const closed = Promise.withResolvers<number>();
   const events = { text: (text: string) => texts.push(text.slice(0, 9)), closed: closed.resolve };
   const socket = openWebSocket(`ws://127.0.0.1:${port}`, true, events);
-  const sending = setInterval(() => socket.send("x".repeat(MAX_RECEIVED_CHARACTERS + 1)), 5);
+  const sending = setInterval(() => socket.send("x".repeat(MAX_RECEIVED_BYTES + 1)), 5);
   expect([await closed.promise, texts]).toEqual([1006, []]);
   clearInterval(sending);
 });

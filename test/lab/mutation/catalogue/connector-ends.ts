@@ -37,8 +37,8 @@ export const CONNECTOR_END_MUTATIONS: readonly Mutation[] = [
   {
     name: "a proxy's refusal is not the relay's",
     file: "connector/src/platform/proxy.ts",
-    find: "if (statusCode < 200 || statusCode > 299)",
-    replace: "if (false)",
+    find: "if (statusCode >= 200 && statusCode < 300) return resolve(socket);",
+    replace: "return resolve(socket);",
     tests: ["connector/test/platform/proxy.test.ts"],
   },
   {

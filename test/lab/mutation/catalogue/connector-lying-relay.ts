@@ -223,7 +223,7 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "a frame that is far too large is not read",
     file: "connector/src/platform/node.ts",
-    find: "    maxPayload: MAX_RECEIVED_CHARACTERS,\n",
+    find: "    maxPayload: MAX_RECEIVED_BYTES,\n",
     replace: "",
     tests: ["connector/test/socket.test.ts"],
   },
