@@ -26,6 +26,7 @@ from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
 from agent_relay_connector.network_errors import Redirected, unreachable
+from agent_relay_connector.proxy import ProxyError
 from agent_relay_connector.self_test import SelfTest
 
 from .times import GENEROUS_S
@@ -240,7 +241,11 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         first.is_endless = True
         with patch.object(first_start, "REFUSED_UPGRADE_S", 0):
             first.unreachable(refused_with(403))
-        self.assertEqual((len(self.told), self.ended), (1, []))
+        first.unreachable(ProxyError("failed", "HTTP_PROXY", "the proxy answered with 403", 403))
+        self.assertEqual((len(self.told), self.ended), (2, []))
+        first.is_endless = False
+        first.unreachable(ProxyError("failed", "HTTP_PROXY", "the proxy answered with 403", 403))
+        self.assertEqual(self.ended, self.told[2:])
         first, looks = self.first(RelayError("not_a_relay"), RelayError("not_a_relay"), "offline")
         first.is_endless = True
         with patch.object(first_start, "UNKNOWN_KEY_PRESENTED_S", 0):

@@ -353,12 +353,16 @@ class AConnector(Proxied):
 
 class AProxyThatDoesNotConnect(Proxied):
     async def test_and_wants_a_password_is_told_as_that_and_ends_a_start_at_once(self) -> None:
-        hint = "It wants a user and a password: HTTPS_PROXY=http://user:password@host:port."
+        refused = (
+            "It does not take the user and the password of HTTPS_PROXY. "
+            "Percent-encode what is no letter or digit in them."
+        )
+        missing = "It wants a user and a password: https_proxy=http://user:password@host:port."
         self.proxy.answer = b"HTTP/1.0 407 Proxy Authentication Required\r\nproxy-authenticate: Basic\r\n\r\n"
-        await self.tells("answered with 407", hint, "fix")
+        await self.tells("answered with 407", refused, "fix")
         self.assertEqual(self.proxy.places, ["http.example:443", "relay.example:443"])
         self.name_proxy(https_proxy=f"http://127.0.0.1:{self.proxy.port}")
-        await self.tells("answered with 407", hint.replace("HTTPS_PROXY", "https_proxy"), "fix", "https_proxy")
+        await self.tells("answered with 407", missing, "fix", "https_proxy")
         self.assertNotIn("Authorization", self.proxy.heads[-1])
 
     async def test_for_good_is_told_with_its_status(self) -> None:
@@ -366,7 +370,7 @@ class AProxyThatDoesNotConnect(Proxied):
             self.proxy.answer = f"HTTP/1.1 {status}\r\n\r\n".encode()
             await self.tells(
                 f"answered with {status}",
-                "It lets nobody connect to {0}:443 from here: ask who runs it, or name {0} in NO_PROXY.",
+                "It does not connect to {0}:443: ask who runs it, or name {0} in NO_PROXY.",
                 "fix",
             )
 

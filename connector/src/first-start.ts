@@ -5,7 +5,7 @@ import { textOf } from "./frames.ts";
 import type { HttpClient } from "./http-client.ts";
 import { isNotYetKnown } from "./late-key.ts";
 import { FIRST_START, MAX_TIMER_MS, ONLINE_LOOK } from "./limits.ts";
-import { isRefusedUpgrade } from "./network-errors.ts";
+import { isRefusedByProxy, isRefusedUpgrade } from "./network-errors.ts";
 import type { StartOptions } from "./options.ts";
 import { pause } from "./pause.ts";
 import { keyRefusal } from "./self-test.ts";
@@ -103,7 +103,8 @@ export class FirstStart {
   /** Says why no relay was reached, at every attempt of the connector's life; what cannot heal ends the first start alone. */
   unreachable(error: RelayError): void {
     this.#tell(error);
-    const isFinal = error.retry === "fix" && !this.#mayYetUpgrade(error);
+    const mayHeal = this.#mayYetUpgrade(error) || (this.#isEndless && isRefusedByProxy(error));
+    const isFinal = error.retry === "fix" && !mayHeal;
     if (!this.#isOver && isFinal) this.#options.ended(error);
   }
 
@@ -168,13 +169,14 @@ export class FirstStart {
   }
 
   /** Whether another look may be answered otherwise. What is no relay counts once it has been there for a while. */
-  #mayYetTell({ code, retry }: RelayError): boolean {
+  #mayYetTell(seen: RelayError): boolean {
+    const { code, retry } = seen;
     if (code === "not_a_relay") {
       this.#strangeSince ??= performance.now();
       return this.#isEndless || performance.now() - this.#strangeSince < FIRST_START.unknownKeyMs;
     }
     if (code !== "unreachable") this.#strangeSince = undefined;
-    return retry === "later";
+    return retry === "later" || (this.#isEndless && isRefusedByProxy(seen));
   }
 
   /** How the agent is, or why nobody tells. */

@@ -14,7 +14,8 @@ export interface NetworkError {
 const entry = (why: string, hint: string, retry: Retry): NetworkError => ({ why, hint, retry });
 
 const REFUSED_HINT = "Start the relay, or correct the host and port of its address.";
-const NAME_HINT = "Correct the host of the relay's address, or wait until this machine's DNS knows it.";
+const NAME_HINT =
+  "Correct the host of the relay's address, or wait until this machine's DNS knows it. Behind a proxy set HTTPS_PROXY, for http:// HTTP_PROXY.";
 const NETWORK_HINT = "Check this machine's network, and firewalls between it and the relay.";
 const SELF_SIGNED_HINT =
   "Have Node trust its authority: NODE_EXTRA_CA_CERTS=ca.pem; or give the relay a public certificate.";
@@ -96,7 +97,7 @@ export function networkErrorOf({ name, code, message, networkError }: FailedRequ
   // A DOMException has a number.
   if (typeof code !== "string") return entry("the connection failed", UNKNOWN_HINT, "later");
   if (Object.hasOwn(NETWORK_ERRORS, code)) return NETWORK_ERRORS[code] as NetworkError;
-  if (code.startsWith("HPE_")) return NO_HTTP;
+  if (/^HPE_(?!HEADER_OVERFLOW)/.test(code)) return NO_HTTP;
   const words = code === "EPROTO" ? `${code} ${message}` : code;
   const tlsError = /^(?:EPROTO|ERR_SSL_)/.test(code) ? TLS_ERRORS.find(([pattern]) => pattern.test(words)) : undefined;
   return tlsError?.[1] ?? entry(`the connection failed (${code})`, UNKNOWN_HINT, "later");
@@ -180,6 +181,11 @@ export function unreachable(tried: string, failure: AttemptFailure | undefined):
     cause: { status },
     retryAfterMs: retryAfterIn(failure),
   });
+}
+
+/** Whether a proxy answered that it does not connect. */
+export function isRefusedByProxy({ cause }: RelayError): boolean {
+  return typeof (cause as { readonly proxyStatus?: unknown } | undefined)?.proxyStatus === "number";
 }
 
 /** Whether something answered that is no relay, or none for this client: it may be an edge whose relay is being changed. */

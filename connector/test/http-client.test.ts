@@ -64,6 +64,24 @@ test("Nothing is asked of an address that a relay redirects to", async () => {
   expect(asked).toBe(0);
 });
 
+test("A request says who asks", async () => {
+  const heard: unknown[] = [];
+  const url = await relay(({ headers }, response) => {
+    heard.push(headers["user-agent"]);
+    response.end();
+  });
+  await ask(url);
+  expect(heard).toEqual([expect.stringMatching(/^agent-relay-connector\//)]);
+});
+
+test("An answer that changes the protocol is none", async () => {
+  const url = await relay((_, response) => {
+    response.writeHead(101, { connection: "Upgrade", upgrade: "websocket" });
+    response.flushHeaders();
+  });
+  expect(await errorNameOf(ask(url))).toBe("Error");
+});
+
 test("An answer that comes byte by byte ends with its time, or with who asked", async () => {
   const url = await relay((_, response) => response.write(" "));
   expect(await errorNameOf(ask(url, { timeoutMs: 50 }))).toBe("TimeoutError");

@@ -45,6 +45,17 @@ test("A frame that is larger ends the connection, and nothing after it is read",
   expect(await readOf(HELLO, `${LARGEST} `, HELLO)).toEqual({ read: ["hello"], code: 1006 });
 });
 
+test("An attempt that fails at once ends with its cause, and not the process with it", async () => {
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  const socket = new Socket("ws://255.255.255.255/ws", false, {
+    frame: () => {},
+    closed: (_, failure) => resolve(failure),
+  });
+  // As the timer of a reconnect does.
+  setTimeout(() => socket.open(), 1);
+  expect(await promise).toMatchObject({ code: expect.stringMatching(/^E/) });
+});
+
 const LONGEST_AGENT = `agent://${"a".repeat(63)}`;
 const SESSION_ID = `ses_${"0".repeat(26)}`;
 const SIGNED = "x".repeat(ENVELOPE_LIMITS.maxFrameBytes + `,"sig":"${"A".repeat(86)}"`.length);

@@ -10,7 +10,7 @@ from .check_online import CheckOnline
 from .errors import RelayError
 from .iso_time import epoch_ms_of
 from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, PRESENCE_CAP_S, REFUSED_UPGRADE_S, UNKNOWN_KEY_PRESENTED_S
-from .network_errors import is_refused_upgrade, unreachable
+from .network_errors import is_refused_by_proxy, is_refused_upgrade, unreachable
 from .self_test import SelfTest
 from .types import Presence
 
@@ -101,7 +101,8 @@ class FirstStart:
         """
         error = unreachable(self._websocket, cause)
         self._tell(error)
-        is_final = error.retry == "fix" and not self._may_yet_upgrade(error)
+        may_heal = self._may_yet_upgrade(error) or (self.is_endless and is_refused_by_proxy(error))
+        is_final = error.retry == "fix" and not may_heal
         if not self._is_over and is_final:
             self._ended(error)
 
@@ -171,7 +172,7 @@ class FirstStart:
             return self.is_endless or time.monotonic() - self._strange_since < UNKNOWN_KEY_PRESENTED_S
         if error.code != "unreachable":
             self._strange_since = None
-        return error.retry == "later"
+        return error.retry == "later" or (self.is_endless and is_refused_by_proxy(error))
 
 
 def _until_next_look_s(error: RelayError, times_untold: int) -> float:

@@ -47,7 +47,10 @@ _CUT_OFF = NetworkError(
     "later",
 )
 _SILENT = NetworkError("the host does not answer", _NETWORK_HINT, "later")
-_NAME_HINT = "Correct the host of the relay's address, or wait until this machine's DNS knows it."
+_NAME_HINT = (
+    "Correct the host of the relay's address, or wait until this machine's DNS knows it. "
+    "Behind a proxy set HTTPS_PROXY, for http:// HTTP_PROXY."
+)
 _UNKNOWN_HOST = NetworkError("unknown host", _NAME_HINT, "later")
 _UNRESOLVED = NetworkError("the host name could not be resolved", _NAME_HINT, "later")
 _NO_TLS = NetworkError(
@@ -142,6 +145,11 @@ def unreachable(url: str, cause: Exception | None) -> RelayError:
     return error
 
 
+def is_refused_by_proxy(error: RelayError) -> bool:
+    """Whether a proxy answered that it does not connect."""
+    return isinstance(error.__cause__, ProxyError) and error.__cause__.status is not None
+
+
 def is_refused_upgrade(error: RelayError) -> bool:
     """Whether something answered that is no relay, or none for this client: it may be an edge whose relay is being changed."""
     cause = error.__cause__
@@ -199,11 +207,16 @@ def _of_proxy(error: ProxyError, url: str) -> NetworkError:
         hint = f"Start the proxy, correct {error.variable}, or name {target.host} in NO_PROXY."
         return NetworkError(why, hint, "fix" if error.problem == "no_http" else "later")
     if error.status == 407:
-        hint = f"It wants a user and a password: {error.variable}=http://user:password@host:port."
+        hint = (
+            f"It does not take the user and the password of {error.variable}. "
+            "Percent-encode what is no letter or digit in them."
+            if error.has_password
+            else f"It wants a user and a password: {error.variable}=http://user:password@host:port."
+        )
         return NetworkError(why, hint, "fix")
     if may_pass(error.status):
         return NetworkError(why, _PROXY_LATER_HINT, "later")
-    hint = f"It lets nobody connect to {target.place} from here: ask who runs it, or name {target.host} in NO_PROXY."
+    hint = f"It does not connect to {target.place}: ask who runs it, or name {target.host} in NO_PROXY."
     return NetworkError(why, hint, "fix")
 
 

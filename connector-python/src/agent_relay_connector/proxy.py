@@ -45,7 +45,7 @@ class Proxy:
 
     def error(self, problem: Problem, what: str, status: int | None = None) -> "ProxyError":
         why = f"the proxy http://{self.place} of {self.variable} {what}"
-        return ProxyError(problem, self.variable, why, status)
+        return ProxyError(problem, self.variable, why, status, has_password=self.authorization is not None)
 
 
 class ProxyError(OSError):
@@ -54,11 +54,14 @@ class ProxyError(OSError):
     status: of an answer that refuses. `__cause__`: why the proxy itself is not reachable.
     """
 
-    def __init__(self, problem: Problem, variable: str, why: str, status: int | None = None) -> None:
+    def __init__(
+        self, problem: Problem, variable: str, why: str, status: int | None = None, has_password: bool = False
+    ) -> None:
         super().__init__(why)
         self.problem = problem
         self.variable = variable
         self.status = status
+        self.has_password = has_password
 
 
 def target_of(url: str) -> Target:
@@ -73,7 +76,9 @@ def proxy_of(url: str, environment: Mapping[str, str]) -> Proxy | None:
     is_secure = urlsplit(url).scheme in ("https", "wss")
     variable, value = _first_of(environment, "https_proxy" if is_secure else "http_proxy")
     _, exceptions = _first_of(environment, "no_proxy")
-    if not value or _goes_without(target_of(url), exceptions):
+    # Under CGI it is a header of a client.
+    is_header = variable == "HTTP_PROXY" and "REQUEST_METHOD" in environment
+    if not value or is_header or _goes_without(target_of(url), exceptions):
         return None
     given = _PROXY.fullmatch(value)
     port = int(given[4] or 80) if given is not None else 0

@@ -6,16 +6,16 @@ import type { Reporter } from "./reporter.ts";
 
 type Reports = Pick<Reporter, "report">;
 
-/** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only, and why. */
+/** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only, and each cause once. */
 export function reportConnection(connector: Connector, websocketUrl: string, reporter: Reporter, json: boolean): void {
   let isReconnecting = false;
-  let hasSaidWhy = false;
+  const said = new Set<string>();
   const repeats = new Repeats();
   connector.on("state", (state) => {
     const isRepeat = isReconnecting && state.status === "reconnecting";
     if (!isRepeat || json) reportState(connector.agent, state, websocketUrl, reporter);
     isReconnecting = state.status === "reconnecting";
-    if (state.status === "online") hasSaidWhy = false;
+    if (state.status === "online") said.clear();
   });
   connector.on("notice", (notice) => {
     if (notice.kind !== "slow_down" && notice.kind !== "released") return reportNotice(notice, reporter);
@@ -24,8 +24,8 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
   });
   connector.on("error", (error) => {
     const { code, retry, cause, envelopeId } = error;
-    const isRepeat = code === "unreachable" && hasSaidWhy;
-    if (code === "unreachable") hasSaidWhy = true;
+    const isRepeat = code === "unreachable" && said.has(error.message);
+    if (code === "unreachable") said.add(error.message);
     if (isRepeat && !json) return;
     const leftOut = code === "unreachable" || envelopeId !== undefined ? 0 : repeats.next(`error ${code}`);
     if (leftOut === undefined) return;

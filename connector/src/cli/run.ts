@@ -19,7 +19,7 @@ relay <command> --help explains each. From nothing to a first message:
   relay send --key alice.json agent://bob '{"message":"Hello, Bob."}'
 
 Your agent: a key file (--key or RELAY_KEY_FILE), or RELAY_AGENT, RELAY_KEY_ID, RELAY_KEY_ALG and RELAY_PRIVATE_KEY or
-RELAY_SECRET. The relay: --url or RELAY_URL; RELAY_HTTP_URL where its HTTP side is elsewhere. Secrets on the command line are refused.
+RELAY_SECRET. The relay: --url or RELAY_URL; RELAY_HTTP_URL where its HTTP side is elsewhere; HTTPS_PROXY or HTTP_PROXY names a proxy. Secrets on the command line are refused.
 With --json every command prints JSON. Colours appear on a terminal only, and not with NO_COLOR.
 
 ${EXIT_CODES}`;

@@ -1,9 +1,12 @@
 import { type IncomingMessage, request as overHttp } from "node:http";
 import { request as overTls } from "node:https";
+import { isIP, connect as openTcp, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { connect as openTls } from "node:tls";
 import { WebSocket } from "ws";
 import { MAX_RECEIVED_BYTES } from "../limits.ts";
 import type { AttemptFailure, FailedRequest } from "../network-errors.ts";
+import { VERSION } from "../version.ts";
 import {
   type HttpRequest,
   type HttpResponse,
@@ -11,10 +14,16 @@ import {
   type PlatformWebSocket,
   type WebSocketEvents,
 } from "./contract.ts";
-import { connectionTo } from "./proxy.ts";
+import { proxyFor, type Target, targetOf, tunnelTo } from "./proxy.ts";
+
+/** Some edges refuse a request without them. */
+const HEADERS = {
+  accept: "application/json, application/problem+json",
+  "user-agent": `agent-relay-connector/${VERSION}`,
+};
 
 /** As Node calls what makes its connections. */
-type Connect = (options: unknown, connected: (error: Error | null, connection: Duplex) => void) => undefined;
+type Connect = (options: unknown, connected: (error: Error | null, connection: Duplex) => void) => Duplex | undefined;
 
 /** @param usesProxy whether the environment's proxy counts. */
 export function openWebSocket(url: string, usesProxy: boolean, events: WebSocketEvents): PlatformWebSocket {
@@ -22,6 +31,7 @@ export function openWebSocket(url: string, usesProxy: boolean, events: WebSocket
   let isOpen = false;
   let failure: AttemptFailure | undefined;
   const websocket = new WebSocket(url, {
+    headers: HEADERS,
     createConnection: connect(url, usesProxy, over.signal) as never,
     perMessageDeflate: false,
     maxPayload: MAX_RECEIVED_BYTES,
@@ -58,19 +68,37 @@ export async function request(
 ): Promise<HttpResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const send = url.startsWith("https:") ? overTls : overHttp;
-  const outgoing = send(url, { ...asked, signal, createConnection: connect(url, usesProxy, signal) });
-  outgoing.on("response", resolve).on("error", reject).end(body);
+  const headers = { ...HEADERS, ...asked.headers };
+  // Without an agent Node would name the default port in the header host.
+  const defaultPort = send === overTls ? 443 : 80;
+  const createConnection = connect(url, usesProxy, signal);
+  const outgoing = send(url, { ...asked, headers, signal, defaultPort, createConnection });
+  outgoing.on("response", resolve).on("error", reject);
+  // An answer that is none, such as 101, ends it without an error.
+  outgoing.on("close", () => reject(new Error("no answer")));
+  outgoing.end(body);
   const answer = await promise;
   return { status: answer.statusCode as number, body: answer };
 }
 
 function connect(url: string, usesProxy: boolean, signal: AbortSignal): Connect {
-  const environment = usesProxy ? process.env : undefined;
+  const target = targetOf(new URL(url));
   return (_, connected) => {
-    connectionTo(new URL(url), environment, signal).then(
-      (connection) => connected(null, connection),
+    const proxy = usesProxy ? proxyFor(target, process.env) : undefined;
+    // At once: what fails at once must find a listener.
+    if (proxy === undefined) return connectionTo(target);
+    tunnelTo(target, proxy, signal).then(
+      (tunnel) => connected(null, connectionTo(target, tunnel)),
       (error) => connected(error, undefined as never),
     );
     return undefined;
   };
+}
+
+/** With TLS where the address says so. */
+function connectionTo({ isSecure, host, port }: Target, tunnel?: Socket): Socket {
+  if (!isSecure) return tunnel ?? openTcp({ host, port });
+  // The certificate must be for the host, whatever the tunnel leads through.
+  const name = { host, servername: isIP(host) ? "" : host };
+  return openTls({ ...name, port, ...(tunnel && { socket: tunnel }), ALPNProtocols: ["http/1.1"] });
 }

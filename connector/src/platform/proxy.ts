@@ -1,7 +1,6 @@
 import { request } from "node:http";
-import { BlockList, isIP, connect as openTcp, type Socket } from "node:net";
+import { BlockList, isIP, type Socket } from "node:net";
 import { unescape as decoded } from "node:querystring";
-import { connect as openTls } from "node:tls";
 import { PROXY } from "../limits.ts";
 import { type FailedRequest, mayPass, type NetworkError, networkErrorOf } from "../network-errors.ts";
 
@@ -11,7 +10,7 @@ import { type FailedRequest, mayPass, type NetworkError, networkErrorOf } from "
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where an address leads. */
-interface Target {
+export interface Target {
   readonly isSecure: boolean;
   /** Without the brackets of IPv6, and without a dot at its end. */
   readonly host: string;
@@ -29,45 +28,30 @@ export interface NamedProxy {
 /** A proxy made no connection. */
 export class ProxyFailure extends Error {
   readonly networkError: NetworkError;
+  /** Of its answer to CONNECT; undefined where there was none. */
+  readonly proxyStatus: number | undefined;
 
-  constructor(why: string, hint: string, retry: NetworkError["retry"]) {
+  constructor(why: string, hint: string, retry: NetworkError["retry"], proxyStatus?: number) {
     super(why);
     this.networkError = { why, hint, retry };
+    this.proxyStatus = proxyStatus;
   }
-}
-
-/**
- * A connection to the host of an address, with TLS where its scheme says so. Rejects with a ProxyFailure, or when the signal aborts.
- * @param environment undefined: no proxy.
- */
-export async function connectionTo(
-  url: URL,
-  environment: Environment | undefined,
-  signal: AbortSignal,
-): Promise<Socket> {
-  const target = targetOf(url);
-  const { isSecure, host, port } = target;
-  const proxy = environment && proxyFor(url, environment);
-  const tunnel = proxy && (await tunnelTo(target, proxy, signal));
-  if (!isSecure) return tunnel ?? openTcp({ host, port });
-  const servername = isIP(host) ? "" : host;
-  return openTls({ ...(tunnel ? { socket: tunnel } : { host, port }), servername, ALPNProtocols: ["http/1.1"] });
 }
 
 /**
  * The proxy for an address; undefined where it is reached without one.
  * @throws {ProxyFailure} for a value that names none.
  */
-export function proxyFor(url: URL, environment: Environment): NamedProxy | undefined {
-  const target = targetOf(url);
+export function proxyFor(target: Target, environment: Environment): NamedProxy | undefined {
   const variable = setOf(environment, target.isSecure ? "https_proxy" : "http_proxy");
+  // Under CGI it is a header of a client.
+  if (variable === undefined || (variable === "HTTP_PROXY" && environment.REQUEST_METHOD)) return undefined;
   const exceptions = setOf(environment, "no_proxy");
-  if (variable === undefined || goesWithout(target, exceptions ? (environment[exceptions] as string) : ""))
-    return undefined;
+  if (goesWithout(target, exceptions ? (environment[exceptions] as string) : "")) return undefined;
   return { variable, url: proxyUrl(variable, environment[variable] as string, target) };
 }
 
-function targetOf({ protocol, hostname, port }: URL): Target {
+export function targetOf({ protocol, hostname, port }: URL): Target {
   const isSecure = /^(?:https|wss):$/.test(protocol);
   const number = Number(port) || (isSecure ? 443 : 80);
   return { isSecure, host: bare(hostname), port: number, place: `${hostname}:${number}` };
@@ -120,15 +104,15 @@ function isUnder(host: string, name: string): boolean {
 function isIn(host: string, range: string): boolean {
   const [address = "", length, ...rest] = range.split("/");
   const [family, bits] = isIP(address) === 6 ? (["ipv6", 128] as const) : (["ipv4", 32] as const);
-  if (!isIP(address) || !isIP(host) || rest.length > 0) return false;
+  if (!isIP(address) || isIP(host) !== isIP(address) || rest.length > 0) return false;
   if (length !== undefined && !(/^\d+$/.test(length) && Number(length) <= bits)) return false;
   const list = new BlockList();
   list.addSubnet(address, Number(length ?? bits), family);
-  return list.check(host, isIP(host) === 6 ? "ipv6" : "ipv4");
+  return list.check(host, family);
 }
 
-/** Asks the proxy once. Source: RFC 9110, section 9.3.6. */
-async function tunnelTo(target: Target, { variable, url }: NamedProxy, signal: AbortSignal): Promise<Socket> {
+/** Asks the proxy once. Rejects with a ProxyFailure. Source: RFC 9110, section 9.3.6. */
+export async function tunnelTo(target: Target, { variable, url }: NamedProxy, signal: AbortSignal): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const inTime = AbortSignal.timeout(PROXY.answerWithinMs);
   const proxy = `the proxy http://${url.hostname}:${url.port || 80} of ${variable}`;
@@ -144,7 +128,7 @@ async function tunnelTo(target: Target, { variable, url }: NamedProxy, signal: A
   asked.on("connect", ({ statusCode = 0 }, socket: Socket) => {
     if (statusCode >= 200 && statusCode < 300) return resolve(socket);
     socket.destroy();
-    reject(refusal(`${proxy} answered with ${statusCode}`, statusCode, variable, target));
+    reject(refusal(`${proxy} answered with ${statusCode}`, statusCode, { variable, url }, target));
   });
   asked.on("error", (error: FailedRequest) => {
     const [what, retry] = inTime.aborted ? (["does not answer", "later"] as const) : failureOf(error);
@@ -161,15 +145,19 @@ function failureOf(error: FailedRequest): readonly [what: string, retry: Network
   return [`is not reachable: ${networkErrorOf(error).why}`, "later"];
 }
 
-function refusal(why: string, status: number, variable: string, { host, place }: Target): ProxyFailure {
+function refusal(why: string, status: number, { variable, url }: NamedProxy, { host, place }: Target): ProxyFailure {
   if (status === 407) {
-    return new ProxyFailure(why, `It wants a user and a password: ${variable}=http://user:password@host:port.`, "fix");
+    const hint = url.username
+      ? `It does not take the user and the password of ${variable}. Percent-encode what is no letter or digit in them.`
+      : `It wants a user and a password: ${variable}=http://user:password@host:port.`;
+    return new ProxyFailure(why, hint, "fix", status);
   }
   if (mayPass(status)) {
-    return new ProxyFailure(why, "It does not reach the relay at the moment; the connector tries again.", "later");
+    const hint = "It does not reach the relay at the moment; the connector tries again.";
+    return new ProxyFailure(why, hint, "later", status);
   }
-  const hint = `It lets nobody connect to ${place} from here: ask who runs it, or name ${host} in NO_PROXY.`;
-  return new ProxyFailure(why, hint, "fix");
+  const hint = `It does not connect to ${place}: ask who runs it, or name ${host} in NO_PROXY.`;
+  return new ProxyFailure(why, hint, "fix", status);
 }
 
 /** Source: RFC 7617, section 2. */

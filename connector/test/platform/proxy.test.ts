@@ -3,17 +3,20 @@ import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket as TcpSocket } from "node:net";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { WebSocketServer } from "ws";
 import { freePort } from "../../../test/support/free-port.ts";
+import { until } from "../../../test/support/until.ts";
+import type { RelayError } from "../../src/errors.ts";
 import { HttpClient } from "../../src/http-client.ts";
 import { Connector } from "../../src/index.ts";
 import { PROXY } from "../../src/limits.ts";
 import { type AttemptFailure, unreachable } from "../../src/network-errors.ts";
-import { proxyFor } from "../../src/platform/proxy.ts";
+import { proxyFor, targetOf } from "../../src/platform/proxy.ts";
 import { Socket } from "../../src/socket.ts";
 import { errorOf, testAgent } from "../kit.ts";
-import { SELF_SIGNED } from "../self-signed.ts";
+import { OF_RELAY, SELF_SIGNED } from "../self-signed.ts";
 import { setTime } from "../times.ts";
 
 type Environment = Record<string, string>;
@@ -31,21 +34,21 @@ describe("The proxy for an address", () => {
   const both = (NO_PROXY: string) => ({ HTTPS_PROXY: PROXY, HTTP_PROXY: PROXY, NO_PROXY });
 
   test.each(named)("%s with %j is %s", (url, environment, proxy) => {
-    const found = proxyFor(new URL(url), environment);
+    const found = proxyFor(targetOf(new URL(url)), environment);
     expect(found && `${found.url.hostname}:${found.url.port || 80}`).toBe(proxy ?? undefined);
   });
 
   test.each(goesWithout)("%s is none with NO_PROXY=%s", (url, noProxy) => {
-    expect(proxyFor(new URL(url), both(noProxy))).toBeUndefined();
+    expect(proxyFor(targetOf(new URL(url)), both(noProxy))).toBeUndefined();
   });
 
   test.each(goesThrough)("%s is one with NO_PROXY=%s", (url, noProxy) => {
-    expect(proxyFor(new URL(url), both(noProxy))).toBeDefined();
-    expect(proxyFor(new URL(url), { HTTPS_PROXY: PROXY, no_proxy: noProxy })).toBeDefined();
+    expect(proxyFor(targetOf(new URL(url)), both(noProxy))).toBeDefined();
+    expect(proxyFor(targetOf(new URL(url)), { HTTPS_PROXY: PROXY, no_proxy: noProxy })).toBeDefined();
   });
 
   test.each(refused)("is refused where it is %s, which nothing repeats", (value) => {
-    const told = errorIn(() => proxyFor(new URL("https://relay.example"), { HTTPS_PROXY: value }));
+    const told = errorIn(() => proxyFor(targetOf(new URL("https://relay.example")), { HTTPS_PROXY: value }));
     expect(told).toMatchObject({
       networkError: { retry: "fix", hint: expect.stringContaining("NO_PROXY=relay.example") },
     });
@@ -108,9 +111,9 @@ async function proxy(status = 200): Promise<number> {
 }
 
 /** A relay that says hello to websockets, and "here" over HTTP. */
-async function relay(isSecure = false): Promise<void> {
-  const server = isSecure ? createTlsServer(SELF_SIGNED) : createServer();
-  server.on("request", (_, answer) => answer.end("here"));
+async function relay(certificate?: typeof OF_RELAY): Promise<void> {
+  const server = certificate ? createTlsServer(certificate) : createServer();
+  server.on("request", ({ headers }, answer) => answer.end(`here, at ${headers.host}`));
   const websockets = new WebSocketServer({ server: server as Server });
   websockets.on("connection", (client) => client.send('{"frame":"hello"}'));
   relayPort = await listening(server as Server);
@@ -139,19 +142,29 @@ describe("Through a proxy", () => {
     await relay();
     process.env.HTTP_PROXY = `http://127.0.0.1:${await proxy()}`;
     expect(await dial(`ws://${RELAY}/ws`)).toBe("hello");
-    expect(await ask(`http://${RELAY}:81`)).toEqual({ status: 200, text: "here" });
+    expect(await ask(`http://${RELAY}:81`)).toEqual({ status: 200, text: `here, at ${RELAY}:81` });
     expect(asked.map(({ method, url }) => [method, url])).toEqual([
       ["CONNECT", `${RELAY}:80`],
       ["CONNECT", `${RELAY}:81`],
     ]);
   });
 
-  test("TLS is the relay's own: the proxy sees host and port", async () => {
-    await relay(true);
-    process.env.https_proxy = `127.0.0.1:${await proxy()}`;
-    expect(await dial(`wss://${RELAY}/ws`)).toMatchObject({ code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
-    await expect(ask(`https://${RELAY}/secret`)).rejects.toMatchObject({ code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
-    expect(asked.map(({ url }) => url)).toEqual([`${RELAY}:443`, `${RELAY}:443`]);
+  test.each([RELAY, "10.9.8.7"])("TLS is the own one of %s: the proxy sees host and port", async (host) => {
+    await relay(OF_RELAY);
+    const trusted = getCACertificates();
+    setDefaultCACertificates([OF_RELAY.cert, SELF_SIGNED.cert]);
+    try {
+      process.env.https_proxy = `127.0.0.1:${await proxy()}`;
+      expect(await dial(`wss://${host}/ws`)).toBe("hello");
+      expect(await ask(`https://${host}`)).toEqual({ status: 200, text: `here, at ${host}` });
+      expect(asked.map(({ url }) => url)).toEqual([`${host}:443`, `${host}:443`]);
+      // A certificate that is for localhost, as which the proxy is reached.
+      await relay(SELF_SIGNED);
+      expect(await dial(`wss://${host}/ws`)).toMatchObject({ code: "ERR_TLS_CERT_ALTNAME_INVALID" });
+      await expect(ask(`https://${host}`)).rejects.toMatchObject({ code: "ERR_TLS_CERT_ALTNAME_INVALID" });
+    } finally {
+      setDefaultCACertificates(trusted);
+    }
   });
 
   test("goes the password that its address has, which is decoded", async () => {
@@ -186,7 +199,7 @@ describe("A proxy that makes no connection is named", () => {
   }
 
   test.each([
-    [407, "fix", "user:password"],
+    [407, "fix", "does not take the user and the password of HTTP_PROXY"],
     [403, "fix", "ask who runs it"],
     [502, "later", "does not reach the relay"],
   ])("when it answers with %d: %s", async (status, retry, hint) => {
@@ -197,6 +210,28 @@ describe("A proxy that makes no connection is named", () => {
     expect(error.message).toContain(`the proxy http://127.0.0.1:${port} of HTTP_PROXY answered with ${status}.`);
     expect(`${error.message} ${error.hint}`).not.toContain("secret");
     expect(asked).toHaveLength(2);
+  });
+
+  test("when it wants a password that it was not given", async () => {
+    process.env.HTTP_PROXY = `http://127.0.0.1:${await proxy(407)}`;
+    expect((await told()).hint).toContain("HTTP_PROXY=http://user:password@host:port");
+  });
+
+  test("and outlasted by a start without end, though by no other", async () => {
+    process.env.HTTP_PROXY = `http://127.0.0.1:${await proxy(403)}`;
+    const { agent, key } = testAgent("alice");
+    const made = (startTimeoutMs?: number) => {
+      const connector = new Connector({ url: `http://${RELAY}`, agent, key, startTimeoutMs });
+      const errors: RelayError[] = [];
+      connector.on("error", (error) => errors.push(error));
+      return { connector, errors };
+    };
+    await expect(made().connector.start()).rejects.toMatchObject({ code: "unreachable", retry: "fix" });
+    const { connector, errors } = made(Infinity);
+    const started = errorOf(connector.start());
+    await until("two attempts failed", () => errors.length > 1);
+    await connector.close();
+    expect((await started).code).toBe("closed");
   });
 
   test("when nothing listens there", async () => {
