@@ -250,12 +250,12 @@ export class RelayError extends Error {
   /** `refused`: it did not happen. `unknown`: the envelope went out, and may have been accepted and delivered. */
   readonly outcome: "refused" | "unknown";
   /** Milliseconds after which to try again. */
-  readonly retryAfterMs: number | undefined;
+  declare readonly retryAfterMs: number | undefined;
   /** Close code of the websocket, when a close is the reason. */
-  readonly closeCode: number | undefined;
-  readonly envelopeId: string | undefined;
+  declare readonly closeCode: number | undefined;
+  declare readonly envelopeId: string | undefined;
   /** Parts of a receipt, of `receipt_incomplete`. */
-  readonly missing: readonly string[] | undefined;
+  declare readonly missing: readonly string[] | undefined;
   /** Each field of the envelope that is wrong, of `invalid_envelope`; empty where nobody says it. */
   readonly errors: readonly FieldError[];
 
@@ -265,10 +265,12 @@ export class RelayError extends Error {
     this.hint = details.hint ?? ERRORS[code].hint;
     this.retry = details.retry ?? ERRORS[code].retry;
     this.outcome = details.outcome ?? "refused";
-    this.retryAfterMs = details.retryAfterMs;
-    this.closeCode = details.closeCode;
-    this.envelopeId = details.envelopeId;
-    this.missing = details.missing;
+    const { retryAfterMs, closeCode, envelopeId, missing } = details;
+    // Only what is known: Node prints every member of an error that nobody catches.
+    const known = Object.entries({ retryAfterMs, closeCode, envelopeId, missing }).filter(
+      ([, value]) => value !== undefined,
+    );
+    Object.assign(this, Object.fromEntries(known));
     this.errors = details.errors ?? [];
   }
 }
