@@ -66,3 +66,18 @@ test("a process that shares the connection of a relay listen gets them, too", as
   await until("it got them", () => deliveries.length === 2);
   expect(deliveries.map(({ payload }) => payload.n)).toEqual([0, 1]);
 });
+
+test("a process whose agent was taken over looks for another that shares it, and calls itself online no more", async () => {
+  const place = sockets.place(ALICE, line.url);
+  const open = (takeOver: boolean) => new Connector({ url: line.url, ...place.signing, takeOver });
+  const own = new SharedConnection({ place, takeOver: false, mayFollow: true, shares: () => {}, open });
+  followers.push(own);
+  const states: string[] = [];
+  own.on("state", ({ status }) => states.push(status));
+  await own.start();
+  await until("it is online", () => own.state.status === "online");
+  await line.stage.online("alice", line.url, { takeOver: true });
+  await until("it looks for another", () => states.at(-1) === "connecting");
+  await expect(own.send("agent://bob-hmac", {})).rejects.toMatchObject({ code: "superseded" });
+  expect(states).toEqual(["connecting", "connecting", "online", "connecting", "closed"]);
+});

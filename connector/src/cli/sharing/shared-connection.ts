@@ -167,8 +167,11 @@ export class SharedConnection implements AgentConnection {
       this.#gaveWay = 0;
       takeOver = false;
       if (this.#refusal === undefined || !SUPERSEDED.includes(this.#refusal.code)) break;
+      this.#lost();
     }
     const error = this.#refusal;
+    ignoreRejection(this.#via.promise);
+    this.#via.reject(error ?? new RelayError("closed"));
     this.#setState({ status: "closed", ...(error && { error }) });
   }
 
@@ -184,8 +187,7 @@ export class SharedConnection implements AgentConnection {
     await followed.follow(told, this.#closed.signal);
     this.#isShared = false;
     this.#gaveWay += 1;
-    this.#via = Promise.withResolvers();
-    this.#setState({ status: "connecting" });
+    this.#lost();
     return true;
   }
 
@@ -245,6 +247,12 @@ export class SharedConnection implements AgentConnection {
   #share(holder: "this" | "other"): void {
     this.#isShared = true;
     this.#options.shares(holder);
+  }
+
+  /** Calls wait for the next connection, or for the end. */
+  #lost(): void {
+    this.#via = Promise.withResolvers();
+    this.#setState({ status: "connecting" });
   }
 
   #use(via: Connector | FollowedConnection): void {
