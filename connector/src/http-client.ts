@@ -20,7 +20,7 @@ export class AnswerTooLarge extends RangeError {
 /** What an answer may cost. */
 export interface AnswerBounds {
   readonly timeoutMs: number;
-  /** Of the body, after its content coding: a few bytes may stand for gigabytes. */
+  /** Of the body, in browsers after its content coding: there a few bytes may stand for gigabytes. */
   readonly maxBytes: number;
 }
 

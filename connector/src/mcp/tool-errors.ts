@@ -46,7 +46,7 @@ const HINTS: Readonly<Record<string, string>> = {
   invalid_envelope:
     "The message says what is wrong: send it anew without that, such as half of a surrogate pair in a text.",
   unknown_key: `${WHICH_RELAY} A person has its operator add the key; relay check --key FILE tells more.`,
-  invalid_credential: `${WHICH_RELAY} A person has its operator admit the issuer (unknown_issuer), or the issuer issue another; relay check --key FILE tells more.`,
+  invalid_credential: `${WHICH_RELAY} A person has its operator admit the issuer (unknown_issuer) or the name that was dialled (wrong_relay), or the issuer issue another; relay check --key FILE tells more.`,
   recipient_unknown:
     "Check the target's id. It has to have been online with a credential: wait_online_seconds waits for that. Unsealed, the relay can read it: ask your user first.",
   recipient_unverified:
