@@ -172,7 +172,7 @@ test("a pod that stops releases its agents, and one that dies is found out by th
 
   const doomed = await relay.startWsConnectorProcess(SETTINGS);
   for (const name of NAMES.slice(1)) await relay.online(doomed, name);
-  await doomed.end("SIGKILL");
+  await view.kill(doomed);
   for (const name of NAMES.slice(1)) {
     const lost = await socketOf(ADA).ask(message(ADA, name));
     expect(lost).toMatchObject({ target_delivery: { status: "stale" } });

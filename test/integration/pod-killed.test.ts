@@ -13,7 +13,7 @@ const view = given(() => relay.view());
 const sender = given(() => relay.online(survivor, "sender-hmac"));
 beforeAll(async () => {
   for (const name of AGENTS) await expectOnline(await relay.online(doomed, name), name);
-  await doomed.end("SIGKILL");
+  await view.kill(doomed);
 });
 
 test("a pod that was killed is discovered at the next delivery, whose ack says stale", async () => {

@@ -2,6 +2,7 @@ import { Cluster, type Redis } from "ioredis";
 import { partitionKeys } from "window/redis/keys.ts";
 import { partitionOf } from "window/redis/partitions.ts";
 import type { PartitionKeys, WholeKeys } from "window/redis/window-keys.ts";
+import { until } from "./until.ts";
 import { countersIn, windowKeysIn } from "./window-keys-in.ts";
 
 /** A look into Redis past the relay's own reading of it. */
@@ -24,6 +25,22 @@ export class WindowView {
     await this.client.ping();
     const client: object = this.client;
     return client instanceof Cluster ? client.nodes("master") : [this.client];
+  }
+
+  /**
+   * Kills a pod, alone; resolves when Redis has noticed. Redis may read a command before the end of the dead pod's connection, and
+   * until then a publish counts the pod as a receiver.
+   */
+  async kill(pod: { end(signal: "SIGKILL"): Promise<unknown> }): Promise<void> {
+    const before = await this.#channelCount();
+    await pod.end("SIGKILL");
+    await until("the dead pod's channels are gone", async () => (await this.#channelCount()) < before);
+  }
+
+  /** How many channels are heard, over all pods. */
+  async #channelCount(): Promise<number> {
+    const channels = (await this.servers()).map((server) => server.pubsub("SHARDCHANNELS"));
+    return (await Promise.all(channels)).flat().length;
   }
 
   /** Names of keys, wherever they lie. */
