@@ -55,23 +55,31 @@ test("what was used before counts, whichever gateway counted it, refused request
   expect(await link.command("GET", partitionKeys.limit(0, "before:one"))).toBe(String(POINTS + 1));
 });
 
-test("keys that come in together are counted apart, in one call", async () => {
-  const limit = limitOf("apart");
-  await limit.use("warm");
-  await link.command("CONFIG", "RESETSTAT");
-  const usages = await useTogether(limit, ["a", "b", "a", "c", "a", "b"]);
-  expect(usages.map((usage) => POINTS - usage.remaining)).toEqual([1, 1, 2, 1, 3, 2]);
-  expect(await bench.commandCalls()).toMatchObject({ evalsha: 1, incrby: 3 });
+test("a key that has used up its limit is refused without Redis until its minute ends", async () => {
+  const limit = limitOf("flood");
+  await useTogether(limit, times(POINTS, "one"));
+  const key = partitionKeys.limit(0, "flood:one");
+  await bench.client.del(key);
+  const usages = await useTogether(limit, times(100, "one"));
+  for (const { allowed, resetMs } of usages) {
+    expect(allowed).toBe(false);
+    expect(resetMs).toBeGreaterThan(0);
+    expect(resetMs).toBeLessThanOrEqual(RATE_WINDOW_SECONDS * 1000);
+  }
+  expect(await bench.client.exists(key)).toBe(0);
+  expect(await limit.use("two")).toMatchObject({ allowed: true, remaining: POINTS - 1 });
+  const minuteEnded = Date.now() + RATE_WINDOW_SECONDS * 1000 + 1;
+  jest.spyOn(Date, "now").mockReturnValue(minuteEnded);
+  expect(await limit.use("one")).toMatchObject({ allowed: true, remaining: POINTS - 1 });
 });
 
-test("with several partitions each call counts keys of one slot of a cluster, and a key has one place whoever counts it", async () => {
+test("over several partitions a key has one place, whichever gateway counts it", async () => {
   const calls = jest.spyOn(link, "run");
   const [here, there] = [limitOf("spread", link, PARTITIONS), limitOf("spread", await bench.link(), PARTITIONS)];
   const keys = Array.from({ length: 20 }, (_, n) => `sendMessage:key-${n}`);
   await useTogether(here, keys);
   expect(new Set((await useTogether(there, keys)).map(({ remaining }) => remaining))).toEqual(new Set([POINTS - 2]));
-  const slots = calls.mock.calls.map(([, counted]) => new Set(counted.map(slotOf)));
-  expect(slots.map(({ size }) => size)).toEqual(Array(PARTITIONS).fill(1));
+  expect(new Set(calls.mock.calls.map(([, [key]]) => slotOf(key as string))).size).toBe(PARTITIONS);
 });
 
 test("a limit's minute begins with its first request, and no later one prolongs it", async () => {

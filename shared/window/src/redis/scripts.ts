@@ -37,7 +37,7 @@ export const SCRIPT_NAMES = [
   "snapshot",
   "snapshot_control",
   "touch_agents",
-  "use_limits",
+  "use_limit",
 ] as const;
 
 export type ScriptName = (typeof SCRIPT_NAMES)[number];

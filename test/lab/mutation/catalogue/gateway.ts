@@ -74,14 +74,14 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "an unasked limit is not one used up",
     file: "shared/window/src/rate-limit.ts",
-    find: "else reject(unavailable());",
-    replace: "else resolve(this.#usage(this.most + 1, 0));",
+    find: "throw unavailable();",
+    replace: "return { allowed: false, remaining: 0, resetMs: 1 };",
     tests: [OUTAGES],
   },
   {
     name: "a request is served though the partition that counts it is out of reach",
     file: "shared/window/src/rate-limit.ts",
-    find: "if (isOfPart)",
+    find: "if (placeOutOfReach(reason) !== undefined)",
     replace: "if (false)",
     tests: [WINDOW_LIMIT],
   },
@@ -122,14 +122,14 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a limit ends with its minute",
-    file: "shared/window/src/lua/use_limits.lua",
+    file: "shared/window/src/lua/use_limit.lua",
     find: "if left < 0 then",
     replace: "if false then",
     tests: [WINDOW_LIMIT, RATE_LIMITS],
   },
   {
     name: "a limit's minute is not prolonged",
-    file: "shared/window/src/lua/use_limits.lua",
+    file: "shared/window/src/lua/use_limit.lua",
     find: "if left < 0 then",
     replace: "if true then",
     tests: [WINDOW_LIMIT],
@@ -137,8 +137,8 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "a limit is asked in the partition of whose it is",
     file: "shared/window/src/rate-limit.ts",
-    find: "Map.groupBy(asked, ([key]) => partitionOf(key, this.#partitions))",
-    replace: "new Map([[0, [...asked]]])",
+    find: "partitionOf(key, this.#partitions)",
+    replace: "0",
     tests: [WINDOW_LIMIT],
   },
   {
