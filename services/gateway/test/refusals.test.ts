@@ -67,12 +67,6 @@ describe.each(ENDPOINTS)("POST %s", (path, good) => {
     expect(await codeOf(withKey(good, headers))).toBe("400 invalid_request");
   });
 
-  test("takes no other method", async () => {
-    const response = await fetch(gateway.url + path);
-    expect(response.headers.get("allow")).toBe("POST, OPTIONS");
-    expect(await codeOf(response)).toBe("405 method_not_allowed");
-  });
-
   test("counts broken requests against the rate, and refuses by rate before shape", async () => {
     const headers = { "x-api-key": kit.freshKey() };
     for (let n = 0; n < 30; n += 1) expect((await ask("{ broken", headers)).status).toBe(400);

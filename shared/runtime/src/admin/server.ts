@@ -1,7 +1,8 @@
+import Router from "@koa/router";
 import Koa from "koa";
-import { ServiceError } from "protocol/contract/errors.ts";
 import { readJson } from "../http/body.ts";
 import type { ConnectionBounds } from "../http/connection-bounds.ts";
+import { ROUTER_OPTIONS, refuseUnanswered, routesOf } from "../http/router.ts";
 import { HttpServer } from "../http/server.ts";
 import type { Service } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
@@ -22,7 +23,6 @@ export class AdminServer implements Service {
   readonly #key: AdminKey;
   readonly #logger: Logger;
   readonly #refused: () => void;
-  readonly #routes: ReadonlyMap<string, AdminRoute>;
   readonly #server: HttpServer;
   #isStopped = false;
 
@@ -41,10 +41,15 @@ export class AdminServer implements Service {
     this.#key = options.key;
     this.#logger = logger;
     this.#refused = options.refused;
-    this.#routes = new Map(options.routes.map((route) => [`${route.method} ${route.path}`, route]));
     const app = new Koa({ env: "production" });
     app.on("error", (err) => logger.debug({ err }, "admin answer could not be sent"));
-    app.use((ctx) => this.#answer(ctx));
+    const router = new Router(ROUTER_OPTIONS);
+    for (const route of options.routes) {
+      router.register(route.path, [route.method], async (ctx) => {
+        ctx.body = await route.answer(await inputOf(ctx, route));
+      });
+    }
+    app.use((ctx, next) => this.#answer(ctx, next)).use(routesOf(router));
     this.#server = new HttpServer({ handler: app.callback(), host, port, bounds: BOUNDS, logger });
   }
 
@@ -60,10 +65,11 @@ export class AdminServer implements Service {
     await this.#server.stop();
   }
 
-  async #answer(ctx: Koa.Context): Promise<void> {
+  async #answer(ctx: Koa.Context, next: Koa.Next): Promise<void> {
     try {
       this.#checkKey(ctx);
-      ctx.body = await this.#bodyOf(ctx);
+      await next();
+      refuseUnanswered(ctx, HINT);
     } catch (error) {
       const { status, headers, body } = adminProblemOf(error);
       if (status === 500) this.#logger.error({ err: error }, "admin request failed");
@@ -80,15 +86,6 @@ export class AdminServer implements Service {
     // At once, and each on a connection of its own: who is kept waiting, or may go on, takes the place of who has the key.
     ctx.set("Connection", "close");
     throw new AdminError("unauthorized");
-  }
-
-  async #bodyOf(ctx: Koa.Context): Promise<object> {
-    const route = this.#routes.get(`${ctx.method} ${ctx.path}`);
-    if (route !== undefined) return await route.answer(await inputOf(ctx, route));
-    const allowed = [...this.#routes.values()].find(({ path }) => path === ctx.path)?.method;
-    if (allowed === undefined) throw new ServiceError("not_found", { hint: HINT });
-    ctx.set("Allow", allowed);
-    throw new ServiceError("method_not_allowed");
   }
 }
 

@@ -1,10 +1,11 @@
 import cors from "@koa/cors";
 import Koa from "koa";
 import helmet from "koa-helmet";
-import { type ErrorCode, ServiceError } from "protocol/contract/errors.ts";
+import type { ErrorCode } from "protocol/contract/errors.ts";
 import type { Logger } from "../logging.ts";
 import { compressReads } from "./compression.ts";
 import { problemOf, refusalOf } from "./problem.ts";
+import { refuseUnanswered } from "./router.ts";
 
 /** Answer headers that a page of another origin may read. */
 const EXPOSED_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After", "Idempotent-Replayed"];
@@ -35,7 +36,7 @@ function answerRefusals(logger: Logger): Koa.Middleware {
     let code: ErrorCode | null = null;
     try {
       await next();
-      if (ctx.status === 404 && ctx.body === undefined) throw new ServiceError("not_found");
+      refuseUnanswered(ctx);
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal !== error) logger.error({ err: error, surface: ctx.state.surfaceId }, "request failed");

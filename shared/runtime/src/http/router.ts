@@ -1,6 +1,7 @@
+import { METHODS } from "node:http";
 import Router, { type RouterMiddleware } from "@koa/router";
 import type Koa from "koa";
-import { ServiceError } from "protocol/contract/errors.ts";
+import { ERRORS, ServiceError } from "protocol/contract/errors.ts";
 import type { ServiceName, Surface } from "protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId, serviceOf } from "protocol/contract/surfaces.ts";
 import type { z } from "zod";
@@ -47,8 +48,8 @@ type BodyOf<Id extends SurfaceId> = DeepReadonly<z.output<(typeof SURFACES)[Id][
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
 
 /**
- * Mounts the surfaces of a service, aliases included. Any other request is answered 404, 405 or, for OPTIONS, 204 with
- * Allow. Methods are looked up in the whole catalogue, since one path may have methods that different services answer.
+ * Mounts the surfaces of a service, aliases included. The routes of other services are known, but not answered: the edge may
+ * send a method that a path does not have here, and the answer is 405 with Allow. Any other path is 404.
  * @throws Error when handlers and catalogue do not match, or when a path of the service is routed to another one.
  */
 export function mountSurfaces<S extends ServiceName>(
@@ -56,25 +57,29 @@ export function mountSurfaces<S extends ServiceName>(
   handlers: Handlers<S>,
   onAnswer: OnAnswer = () => {},
 ): Koa.Middleware {
-  const ids = surfacesOf(service);
-  checkHandlers(service, ids, Object.keys(handlers));
-  checkRouting(ids);
-  const router = new Router({ strict: true, sensitive: true });
-  /** Paths without a parameter: looked up at once, where the router would try one pattern after the other. */
-  const plain = new Map<string, Koa.Middleware>();
-  for (const id of ids) {
+  const ours = surfacesOf(service);
+  checkHandlers(service, ours, Object.keys(handlers));
+  checkRouting(ours);
+  const router = new Router(ROUTER_OPTIONS);
+  for (const id of Object.keys(SURFACES) as SurfaceId[]) {
     const surface: Surface = SURFACES[id];
-    const answer = answerSurface(id, surface, handlers[id as keyof Handlers<S>] as Handler<never>, onAnswer);
-    for (const path of pathsOf(surface)) {
-      router.register(path.replace(/\{(\w+)\}/g, ":$1"), [surface.method], answer as unknown as RouterMiddleware);
-      if (!path.includes("{")) plain.set(`${surface.method} ${path}`, answer);
-    }
+    const handler = handlers[id as keyof Handlers<S>] as Handler<never> | undefined;
+    const answer: Koa.Middleware =
+      handler === undefined ? (_, next) => next() : answerSurface(id, surface, handler, onAnswer);
+    const paths = pathsOf(surface).map((path) => path.replace(/\{(\w+)\}/g, ":$1"));
+    router.register(paths, [surface.method], answer as unknown as RouterMiddleware);
   }
-  const matchPattern = router.routes() as unknown as Koa.Middleware;
-  return (ctx, next) => {
-    const answer = plain.get(`${ctx.method} ${ctx.path}`);
-    return answer === undefined ? matchPattern(ctx, async () => answerUnmatched(ctx)) : answer(ctx, next);
-  };
+  return routesOf(router);
+}
+
+/** Paths are taken as they are written. Any other method of a path is not allowed there, rather than not implemented. */
+export const ROUTER_OPTIONS = { strict: true, sensitive: true, methods: METHODS };
+
+/** The routes of a router; it answers other methods of their paths as well: OPTIONS, and 405. */
+export function routesOf(router: Router): Koa.Middleware {
+  const answer = router.routes() as unknown as Koa.Middleware;
+  const otherMethods = router.allowedMethods() as unknown as Koa.Middleware;
+  return (ctx, next) => otherMethods(ctx, () => answer(ctx, next));
 }
 
 /** Ids of the surfaces that a service answers. */
@@ -116,30 +121,14 @@ function answerSurface(id: SurfaceId, surface: Surface, handler: Handler<never>,
   };
 }
 
-function answerUnmatched(ctx: Koa.Context): void {
-  const methods = methodsAt(ctx.path);
-  if (methods.length === 0 || methods.includes(ctx.method)) throw new ServiceError("not_found");
-  const allow = [...methods, "OPTIONS"].join(", ");
-  ctx.set("Allow", allow);
-  if (ctx.method !== "OPTIONS")
-    throw new ServiceError("method_not_allowed", { detail: `This path supports ${allow}.` });
-  ctx.status = 204;
-}
-
-const METHODS_BY_PATTERN = Object.values(SURFACES).flatMap((surface: Surface) =>
-  pathsOf(surface).map((path) => ({ pattern: patternOf(path), method: surface.method })),
-);
-
-function methodsAt(path: string): string[] {
-  const methods = METHODS_BY_PATTERN.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
-  return [...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))];
-}
-
 function pathsOf(surface: Surface): readonly string[] {
   return [surface.path, ...surface.aliases];
 }
 
-function patternOf(path: string): RegExp {
-  const literals = path.split(/\{\w+\}/).map((literal) => literal.replaceAll(".", "\\."));
-  return new RegExp(`^${literals.join("[^/]+")}$`);
+/** @param hint instead of the error's own, where no path is found. @throws ServiceError of a request that no route answered. */
+export function refuseUnanswered(ctx: Koa.Context, hint = ERRORS.not_found.hint): void {
+  if (ctx.body !== undefined) return;
+  if (ctx.status === 404) throw new ServiceError("not_found", { hint });
+  const detail = `This path supports ${ctx.response.get("Allow")}.`;
+  if (ctx.status === 405) throw new ServiceError("method_not_allowed", { detail });
 }
