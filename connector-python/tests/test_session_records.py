@@ -1,9 +1,14 @@
 """What is kept of sessions, and what is missing of a receipt."""
 
+import json
 import unittest
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from typing import Any
 
-from agent_relay_connector import RelayError
+from agent_relay_connector import RelayError, verify_receipt
 from agent_relay_connector.limits import MAX_OF_A_KIND, MAX_SESSION_RECORD_BYTES, MAX_SESSION_RECORDS
+from agent_relay_connector.receipts.contract import ReceiptProblem
+from agent_relay_connector.receipts.read_receipt import read_receipt
 from agent_relay_connector.receipts.session_records import SessionRecords
 from agent_relay_connector.types import Envelope, JsonObject
 
@@ -79,6 +84,30 @@ class Kept(unittest.TestCase):
         receipt = self.records.receipt("s")
         self.assertEqual((receipt["request"], receipt["decision"]), (request, approval))
         self.assertEqual(receipt["credentials"], [self.bobs.token, self.alices.token])
+
+    def receipt(self) -> Any:
+        self.records.keep("s", self.request("caf\u00e9"), self.bobs)
+        self.records.keep("s", self.approval("s"), self.alices)
+        return self.records.receipt("s")
+
+    def test_as_a_receipt_is_read_from_text_or_bytes_with_a_byte_order_mark_or_without(self) -> None:
+        receipt = self.receipt()
+        text = json.dumps(receipt, ensure_ascii=False)
+        for marked in (text, "\ufeff" + text):
+            self.assertEqual(read_receipt(marked), receipt)
+            self.assertEqual(read_receipt(marked.encode()), receipt)
+            self.assertEqual(read_receipt(bytearray(marked.encode())), receipt)
+
+    def test_as_a_receipt_is_malformed_in_utf_16_and_the_problem_names_that(self) -> None:
+        text = json.dumps(self.receipt())
+        for given in (BOM_UTF16_LE + text.encode("utf-16-le"), BOM_UTF16_BE + text.encode("utf-16-be")):
+            self.assertEqual(verify_receipt(given, []).problem, ReceiptProblem("malformed", reason="utf_16"))
+
+    def test_as_a_receipt_is_malformed_where_it_is_no_text_in_utf_8(self) -> None:
+        receipt: Any = self.receipt()
+        text = json.dumps(receipt, ensure_ascii=False)
+        for given in ("\ufeff\ufeff" + text, text.encode("latin-1"), receipt, None, 1):
+            self.assertEqual(verify_receipt(given, []).problem, ReceiptProblem("malformed"))
 
     def test_is_bounded_in_bytes_and_takes_no_room_of_sessions_in_which_this_agent_signed(self) -> None:
         self.records.keep("decided", self.request(), self.bobs)

@@ -43,10 +43,10 @@ export function urlsOf({ url = [] }: Options, { ADMIN_PORT: port }: Environment)
   return urls.length > 0 ? urls : [`http://127.0.0.1:${port || DEFAULT_PORT}`];
 }
 
-/** Errors print the address, so it may contain no password. */
+/** Errors print the address, so it may contain no password. One with a slash looks like a port and a path. */
 function isAddress(text: string): boolean {
-  const { protocol = "", username, password, search, hash } = URL.parse(text) ?? {};
-  return /^https?:$/.test(protocol) && !username && !password && !search && !hash;
+  const { protocol = "", search, hash } = URL.parse(text) ?? {};
+  return /^https?:$/.test(protocol) && !text.includes("@") && !search && !hash;
 }
 
 /** `--key-file`. @throws {UsageError} */

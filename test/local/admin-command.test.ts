@@ -131,6 +131,7 @@ test("What is wrong with a command line is said before anything is asked", async
     ["counts", "--unknown"],
     ["counts", "--url", "localhost:9092"],
     ["counts", "--url", "http://user:secret@127.0.0.1:9092"],
+    ["counts", "--url", "http://user:1/secret@127.0.0.1:9092"],
     ["counts", "--url", "http://127.0.0.1:9092?key=secret"],
   ]) {
     const { code, stderr } = await adminCommand(args, { RELAY_ADMIN_KEY_FILE: "/none" });

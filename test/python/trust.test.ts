@@ -168,6 +168,9 @@ describe("A receipt", () => {
     const verify = async (receipt: object) =>
       await python.call("bob", "verify_receipt", [JSON.stringify(receipt), [ACME, GLOBEX]]);
     expect(await verify(own)).toMatchObject({ facts: { ...facts, session_id }, problem: null });
+    const marked = `\ufeff${JSON.stringify(own)}`;
+    expect(await python.call("bob", "verify_receipt", [marked, [ACME, GLOBEX]])).toMatchObject({ facts });
+    expect(await verifyReceipt(marked, [ACME, GLOBEX] as never)).toMatchObject({ valid: true, facts });
     for (const [receipt, problem] of spoilt(own)) {
       expect(await verify(receipt)).toMatchObject({ facts: null, problem });
       expect(await verifyReceipt(JSON.stringify(receipt), [ACME, GLOBEX] as never)).toMatchObject({ problem });

@@ -3,22 +3,28 @@
 import re
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
-from string import whitespace
 
 _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _DEFAULT_PORTS = {"ws": 80, "wss": 443}
+# What trim() of ECMAScript takes off.
+_WHITE_SPACE = (
+    "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
 # Scheme, authority, path, the rest. The URL standard reads a backslash as a slash.
 _ADDRESS = re.compile(r"(https?|wss?)://([^\\/?#]*)([^?#]*)(.*)", re.ASCII | re.IGNORECASE | re.DOTALL)
-_HOST_AND_PORT = re.compile(r"(\[[^%]*\]|[^:]*)(?::([^:]*))?")
+_HOST_AND_PORT = re.compile(r"(\[.*\]|[^:]*)(?::([^:]*))?", re.DOTALL)
 _PORT = re.compile(r"0*[0-9]{0,5}")
-# What the URL standard leaves as it is, and RFC 3986 allows.
-_PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
-# Source: WHATWG URL, "forbidden domain code point".
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
+_IPV6 = re.compile(r"\[([0-9A-Fa-f:.]*)\]")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 # A host whose last label is one counts as IPv4. Source: WHATWG URL, "ends-in-a-number checker".
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+# What the URL standard leaves as it is, and RFC 3986 allows.
+_PATH = re.compile(r"[A-Za-z0-9_.~!$&'()*+,;=:%/-]*")
 _INVALID_SCHEME = "The address must begin with http://, https://, ws:// or wss://."
-_CREDENTIALS = "The address has a user or a password, and neither is sent. Remove both, and the @."
+_CREDENTIALS = (
+    "The address must not have a user or a password. Remove both and the @, or write %40 for an @ in the path."
+)
 _QUERY = "The address has a query or a fragment, and neither is sent. Remove the ? or # and what follows."
 _NO_HOST = "The address has no host. Write one after //, such as https://relay.example."
 _INVALID_PORT = "The port of the address is not valid. Write a number up to 65535."
@@ -26,9 +32,16 @@ _INVALID_HOST = (
     "The host of the address is not valid. "
     "Write a name such as relay.example, or an IP address such as 127.0.0.1 or [::1]."
 )
-# IDNA 2003 of the standard library gives another host for ß, ς, joiners, and characters newer than Unicode 3.2.
 _NOT_ASCII = (
-    "The host of the address is not ASCII. Write it as DNS has it, such as xn--bcher-kva.example for bücher.example."
+    "The host of the address is not ASCII. Write its ASCII form, such as xn--bcher-kva.example for bücher.example."
+)
+_INVALID_NAME = (
+    "The host of the address has a character that no host has, such as a space or %. "
+    "Write a name of letters, digits, dots, - and _."
+)
+_INVALID_IPV4 = (
+    "The host of the address ends in a number, so it must be an IPv4 address. "
+    "Write its four numbers without leading zeros, such as 127.0.0.1."
 )
 _INVALID_PATH = (
     "The path of the address is not in its plain form. "
@@ -63,12 +76,14 @@ def _named_address(name: str, given: str) -> RelayAddress:
 def _address(given: str) -> RelayAddress:
     """Raises ValueError that says what to write, and never what is given: it may contain a password."""
     # An environment variable that is not set is None.
-    parts = _ADDRESS.fullmatch(str(given).strip(whitespace))
+    text = str(given).strip(_WHITE_SPACE)
+    parts = _ADDRESS.fullmatch(text)
     if parts is None:
         raise ValueError(_INVALID_SCHEME)
-    given_scheme, authority, given_path, rest = parts.groups()
-    if "@" in authority:
+    # A password may contain a slash: then the @ after it is in what looks like the path.
+    if "@" in text:
         raise ValueError(_CREDENTIALS)
+    given_scheme, authority, given_path, rest = parts.groups()
     if rest:
         raise ValueError(_QUERY)
     is_base = given_scheme.lower().startswith("http")
@@ -85,7 +100,6 @@ def _address(given: str) -> RelayAddress:
 
 
 def _path(given: str) -> str:
-    """As the URL standard writes it. Raises ValueError for what it would write in another way."""
     names = given.lower().replace("%2e", ".").split("/")
     if not _PATH.fullmatch(given) or "." in names or ".." in names:
         raise ValueError(_INVALID_PATH)
@@ -93,10 +107,7 @@ def _path(given: str) -> str:
 
 
 def _host_and_port(authority: str, default_port: int) -> str:
-    """As the URL standard writes them: the relay compares what a register names with that.
-
-    Raises ValueError for spellings that need more than the standard library.
-    """
+    """As the URL standard writes them: the relay compares what a register names with that."""
     given = _HOST_AND_PORT.fullmatch(authority)
     if given is None:
         raise ValueError(_INVALID_HOST)
@@ -113,21 +124,29 @@ def _host_and_port(authority: str, default_port: int) -> str:
 def _host(given: str) -> str:
     if not given.isascii():
         raise ValueError(_NOT_ASCII)
+    if given.startswith("["):
+        return f"[{_ipv6(given)}]"
+    if not _NAME.fullmatch(given):
+        raise ValueError(_INVALID_NAME)
+    name = given.lower()
+    return _ipv4(name) if _NUMBER.fullmatch(name.removesuffix(".").rpartition(".")[2]) else name
+
+
+def _ipv4(text: str) -> str:
     try:
-        if given.startswith("["):
-            return f"[{_ipv6(given[1:-1])}]"
-        name = given.lower()
-        if _NUMBER.fullmatch(name.removesuffix(".").rpartition(".")[2]):
-            return str(IPv4Address(name))
-    except ValueError as error:
-        raise ValueError(_INVALID_HOST) from error
-    if _FORBIDDEN.search(name):
+        return str(IPv4Address(text))
+    except ValueError:
+        raise ValueError(_INVALID_IPV4) from None
+
+
+def _ipv6(host: str) -> str:
+    given = _IPV6.fullmatch(host)
+    if given is None:
         raise ValueError(_INVALID_HOST)
-    return name
-
-
-def _ipv6(text: str) -> str:
-    address = IPv6Address(text)
+    try:
+        address = IPv6Address(given[1])
+    except ValueError:
+        raise ValueError(_INVALID_HOST) from None
     if address.ipv4_mapped is None:
         return str(address)
     # Python 3.13 writes the last two groups of these as IPv4.

@@ -10,12 +10,24 @@ const MEMBERS = ["version", "request", "decision", "credentials"];
 const ENVELOPE_MEMBERS = ["id", "type", "from", "to", "task_id", "payload", "ts", "key_id", "sig"];
 const ED25519_SIG = /^[A-Za-z0-9_-]{86}$/;
 const DECISIONS = ["session.approve", "session.reject"];
+/** A byte order mark. The decoder takes one off by itself. */
+const MARK = /^\ufeff/;
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 /** Two agents, each with at most two credentials at a time. */
 const MAX_CREDENTIALS = 4;
 
-/** The receipt of a JSON text; undefined when it is malformed: a member too many, twice, missing, or of another form. */
-export function readReceipt(text: string): Receipt | undefined {
-  const value = membersOf(tryParse(text));
+/** True for bytes with the byte order mark that `>` of Windows PowerShell writes. */
+export function isUtf16(given: string | Uint8Array): boolean {
+  if (!(given instanceof Uint8Array)) return false;
+  return (given[0] === 0xff && given[1] === 0xfe) || (given[0] === 0xfe && given[1] === 0xff);
+}
+
+/**
+ * The receipt of a JSON text or of its bytes in UTF-8, with a byte order mark or without. Undefined when it is malformed: a member
+ * too many, twice, missing, or of another form.
+ */
+export function readReceipt(given: string | Uint8Array): Receipt | undefined {
+  const value = membersOf(tryParse(given));
   const { version, request, decision, credentials } = value;
   if (version !== 1 || !hasOnly(value, MEMBERS) || !isRequest(request) || !isDecision(decision)) return undefined;
   return areTokens(credentials) ? { version, request, decision, credentials } : undefined;
@@ -53,9 +65,9 @@ function hasOnly(value: object, names: readonly string[]): boolean {
   return Object.keys(value).every((name) => names.includes(name));
 }
 
-function tryParse(text: string): unknown {
+function tryParse(given: string | Uint8Array): unknown {
   try {
-    return parseUniqueJson(text);
+    return parseUniqueJson(typeof given === "string" ? given.replace(MARK, "") : UTF_8.decode(given));
   } catch {
     return undefined;
   }

@@ -5,19 +5,19 @@ import { isSignedBy } from "../envelope-signature.ts";
 import { ANNOUNCED_DEFAULTS } from "../limits.ts";
 import type { Envelope } from "../types.ts";
 import type { Receipt, ReceiptFacts, ReceiptProblem, ReceiptVerdict } from "./contract.ts";
-import { readReceipt, ttlOf } from "./read-receipt.ts";
+import { isUtf16, readReceipt, ttlOf } from "./read-receipt.ts";
 import { isOf, requestDigest } from "./receipt.ts";
 import { isSessionOf } from "./session-of.ts";
 
 export type { ReceiptFacts, ReceiptProblem, ReceiptVerdict };
 
 /**
- * Checks a receipt, a JSON text, by the records of issuers alone: no relay is asked. It shows that both keys signed; not
- * when, not that a relay accepted it, and not that there is no other decision. Never rejects.
+ * Checks a receipt, a JSON text or its bytes, by the records of issuers alone: no relay is asked. It shows that both keys signed;
+ * not when, not that a relay accepted it, and not that there is no other decision. Never rejects.
  */
-export async function verifyReceipt(text: string, issuers: Issuers): Promise<ReceiptVerdict> {
-  const receipt = readReceipt(text);
-  if (receipt === undefined) return invalid({ code: "malformed" });
+export async function verifyReceipt(given: string | Uint8Array, issuers: Issuers): Promise<ReceiptVerdict> {
+  const receipt = readReceipt(given);
+  if (receipt === undefined) return invalid({ code: "malformed", ...(isUtf16(given) && { reason: "utf_16" }) });
   const unfitting = await unfittingIn(receipt);
   if (unfitting !== undefined) return invalid(unfitting);
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { canonical } from "../../../test/support/agent.ts";
+import { markedUtf8, UTF_16 } from "../../../test/support/encoded.ts";
 import { Issuers } from "../../src/credentials/issuers.ts";
 import { buildReceipt, type Receipt, requestDigest } from "../../src/receipts/receipt.ts";
 import { verifyReceipt } from "../../src/receipts/verify-receipt.ts";
@@ -67,6 +68,14 @@ describe("A receipt", () => {
     });
     const rejected = receiptWith({ decision: decisionOn(request, { type: "session.reject" }) });
     expect(await verified(rejected)).toMatchObject({ valid: true, facts: { decision: "rejected" } });
+  });
+
+  test.each([
+    ["a text with a byte order mark", (text: string) => `\ufeff${text}`],
+    ["bytes", (text: string) => Buffer.from(text)],
+    ["bytes with a byte order mark, as PowerShell writes", markedUtf8],
+  ])("may be %s", async (_, given) => {
+    expect(await verifyReceipt(given(JSON.stringify(receiptWith())), issuers)).toMatchObject({ valid: true });
   });
 
   test("holds four parts and the credentials of the two keys", () => {
@@ -235,7 +244,16 @@ describe("A receipt shows nothing", () => {
     ["no object", () => "[]"],
     ["a member twice", () => JSON.stringify(receiptWith()).replace("{", '{"version":1,')],
     ["a member twice below", () => JSON.stringify(receiptWith()).replace('"purpose"', '"purpose":"x","purpose"')],
-  ])("that is %s: it is malformed", async (_, text) => {
-    expect(await verifyReceipt(text(), issuers)).toEqual(problem("malformed"));
+    ["a text after two byte order marks", () => `\ufeff\ufeff${JSON.stringify(receiptWith())}`],
+    ["not in UTF-8", () => Buffer.from(JSON.stringify(receiptWith()).replace("talk", "\xe4"), "latin1")],
+    ["neither text nor bytes", receiptWith],
+    ["undefined", () => undefined],
+  ])("that is %s: it is malformed", async (_, given) => {
+    expect(await verifyReceipt(given() as string, issuers)).toEqual(problem("malformed"));
+  });
+
+  test.each(UTF_16)("in %s: it is malformed, and the problem names that", async (_, encoded) => {
+    const verdict = await verifyReceipt(encoded(JSON.stringify(receiptWith())), issuers);
+    expect(verdict).toEqual(problem("malformed", { reason: "utf_16" }));
   });
 });

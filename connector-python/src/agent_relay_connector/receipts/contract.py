@@ -35,6 +35,7 @@ class ReceiptFacts:
 class ReceiptProblem:
     """Why a receipt shows nothing.
 
+    `malformed`, with the reason `utf_16`: bytes that begin with the byte order mark of UTF-16.
     `parties`: the decision is not from the request's target to its requester. `digest`: it is on another request.
     `session`: it names another session than the one that the request opens. `time`: it was made before the request, by
     more than clocks may differ (5 minutes), or after its end: the `reason`. `credential`: none in it vouches for the key of `part`, for a `reason`. `signature`: of `part`.
@@ -42,7 +43,7 @@ class ReceiptProblem:
 
     code: Literal["malformed", "parties", "digest", "session", "time", "credential", "signature"]
     part: Literal["request", "decision"] | None = None
-    reason: CredentialReason | Literal["before_request", "after_end"] | None = None
+    reason: CredentialReason | Literal["utf_16", "before_request", "after_end"] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..agent_id import is_agent_id
 from ..credentials.contract import is_credential_key
+from ..file_text import UTF_16_MARKS, decode_text
 from ..limits import SESSION_TTL_DEFAULT_MINUTES, SESSION_TTL_MINUTES
 from ..read_envelope import read_envelope
 from ..strict_json import integer_of, members_of, parse_unique_json
@@ -19,10 +20,13 @@ _ED25519_SIG = re.compile(r"[A-Za-z0-9_-]{86}")
 _MAX_CREDENTIALS = 4
 
 
-def read_receipt(text: str) -> Receipt | None:
-    """The receipt of a JSON text; None when it is malformed: a member too many, twice, missing, or of another form."""
+def read_receipt(given: str | bytes) -> Receipt | None:
+    """The receipt of a JSON text or of its bytes in UTF-8, with a byte order mark or without.
+
+    None when it is malformed: a member too many, twice, missing, or of another form.
+    """
     try:
-        value = members_of(parse_unique_json(text))
+        value = members_of(parse_unique_json(_text_of(given)))
     except ValueError:
         return None
     request, decision = _envelope(value.get("request")), _envelope(value.get("decision"))
@@ -34,11 +38,23 @@ def read_receipt(text: str) -> Receipt | None:
     return {"version": 1, "request": request, "decision": decision, "credentials": value["credentials"]}
 
 
+def is_utf_16(given: str | bytes) -> bool:
+    """True for bytes with the byte order mark that `>` of Windows PowerShell writes."""
+    return isinstance(given, (bytes, bytearray)) and given.startswith(UTF_16_MARKS)
+
+
 def ttl_ms_of(request: Envelope) -> int | None:
     """Milliseconds in which a request could be decided; None when it says none that is allowed."""
     minutes = integer_of(request["payload"].get("ttl_minutes", SESSION_TTL_DEFAULT_MINUTES))
     least, most = SESSION_TTL_MINUTES
     return minutes * 60_000 if minutes is not None and least <= minutes <= most else None
+
+
+def _text_of(given: object) -> str:
+    """Empty for what is no text in UTF-8. Raises ValueError."""
+    if isinstance(given, str):
+        return given.removeprefix("\ufeff")
+    return (decode_text(given) or "") if isinstance(given, (bytes, bytearray)) else ""
 
 
 def _is_request(envelope: Envelope) -> bool:

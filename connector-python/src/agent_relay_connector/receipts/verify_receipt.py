@@ -9,20 +9,21 @@ from ..credentials.read_credential import Credential, read_credential
 from ..limits import MAX_CLOCK_SKEW_MS
 from ..types import Envelope, JsonObject
 from .contract import Receipt, ReceiptFacts, ReceiptProblem, ReceiptVerdict
-from .read_receipt import read_receipt, ttl_ms_of
+from .read_receipt import is_utf_16, read_receipt, ttl_ms_of
 from .receipt import is_of, request_digest
 from .session_of import is_session_of
 
 
-def verify_receipt(receipt: str, issuers: Sequence[JsonObject]) -> ReceiptVerdict:
-    """Checks a receipt, a JSON text, by the records of issuers alone: no relay is asked. Raises `invalid_issuer`.
+def verify_receipt(receipt: str | bytes, issuers: Sequence[JsonObject]) -> ReceiptVerdict:
+    """Checks a receipt by the records of issuers alone: no relay is asked. Raises `invalid_issuer`.
 
     It shows that both keys signed; not when, not that a relay accepted it, and not that there is no other decision.
+    receipt: its JSON text or bytes in UTF-8, with a byte order mark or without.
     """
     known = Issuers(issuers)
     read = read_receipt(receipt)
     if read is None:
-        return _invalid("malformed")
+        return ReceiptVerdict(problem=ReceiptProblem("malformed", reason="utf_16" if is_utf_16(receipt) else None))
     problem = _unfitting_in(read)
     if problem is not None:
         return ReceiptVerdict(problem=problem)

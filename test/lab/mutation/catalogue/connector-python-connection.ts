@@ -105,6 +105,13 @@ export const CONNECTOR_PYTHON_CONNECTION_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "Python takes no address with a password, even with a slash in it",
+    file: `${FOLDER}/address.py`,
+    find: '"@" in text',
+    replace: '"@" in parts[2]',
+    tests: UNIT,
+  },
+  {
     name: "Python takes deliveries that come in for no answer to a heartbeat",
     file: `${FOLDER}/keepalive.py`,
     find: " or heartbeat_s > 2 * self._interval_s",
