@@ -5,6 +5,7 @@ import time
 import unittest
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 from unittest.mock import patch
 
@@ -31,7 +32,7 @@ from agent_relay_connector.relay_manifest import RelayManifest
 from agent_relay_connector.sender_verifier import SenderVerifier
 from agent_relay_connector.types import Envelope
 
-from .issued import ACME, NOW, THUMBPRINT, D, token
+from .issued import ACME, NOW, THUMBPRINT, D, X, token
 from .times import later
 
 KEY_ID = f"jkt-{THUMBPRINT}"
@@ -195,6 +196,22 @@ class OfASender(Looking):
         self.assertEqual(self.relay.asked, [])
         await verifier.check(self.envelope("agent://acme.bob"))
         self.assertEqual(len(self.relay.asked), 1)
+
+
+class OfGateways(Looking):
+    async def test_knows_a_key_for_a_minute_at_most_since_the_relay_may_have_revoked_it(self) -> None:
+        key_id = f"gateway-{encode_base64url(sha256(X.encode()).digest())[:22]}"
+        self.relay.answer = Answer(200, {"gateway_keys": [{"key_id": key_id, "alg": "ed25519", "public_key": X}]})
+        manifest = RelayManifest("", self.relay, self.background)
+        self.assertIsNotNone(await manifest.gateway_key(key_id))
+        self.relay.answer = Answer(503, {})
+        manifest._read_at -= 60
+        self.assertIsNotNone(await manifest.gateway_key(key_id))
+        self.relay.answer = Answer(200, {"gateway_keys": []})
+        manifest._read_at -= 59
+        self.assertIsNotNone(await manifest.gateway_key(key_id))
+        manifest._read_at -= 1
+        self.assertIsNone(await manifest.gateway_key(key_id))
 
 
 class ForPresence(Looking):

@@ -134,6 +134,8 @@ export const MANIFEST = {
   answer: { timeoutMs: 3000, maxBytes: 1_048_576 },
   /** How often an unknown key asks for it again. */
   againAfterMs: 5000,
+  /** How long a gateway's key is known without asking again: the relay may have revoked it. */
+  gatewayKeysKeptMs: 60_000,
 } as const;
 
 /** Source: docs/protocol.md#credentials. */

@@ -23,7 +23,8 @@ export class RelayManifest {
 
   /** Undefined when the manifest does not have the key, or does not say so in time. Never rejects. */
   async gatewayKey(keyId: string): Promise<VerifyKey | undefined> {
-    if (!this.#gatewayKeys.has(keyId)) await this.#refresh();
+    const isOld = performance.now() - this.#readAt >= MANIFEST.gatewayKeysKeptMs;
+    if (isOld || !this.#gatewayKeys.has(keyId)) await this.#refresh();
     return this.#gatewayKeys.get(keyId);
   }
 
@@ -53,7 +54,8 @@ export class RelayManifest {
   /** What cannot be read changes nothing; a key that is not known asks again after the interval. */
   async #read(): Promise<void> {
     try {
-      const { text } = await this.#http.ask(MANIFEST.path, MANIFEST.answer, this.#stopped.signal);
+      const { status, text } = await this.#http.ask(MANIFEST.path, MANIFEST.answer, this.#stopped.signal);
+      if (status !== 200) return;
       const { gateway_keys, issuers } = membersOf(parseJson(text));
       this.#gatewayKeys = await readGatewayKeys(gateway_keys);
       this.#issuers = await Issuers.from(Array.isArray(issuers) ? issuers : []);

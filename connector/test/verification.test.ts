@@ -1,7 +1,9 @@
-import { describe, expect, test } from "@jest/globals";
+import { describe, expect, jest, test } from "@jest/globals";
 import type { Frame } from "../../test/support/agent.ts";
 import { HttpClient } from "../../test/support/http.ts";
 import { until } from "../../test/support/until.ts";
+import type { HttpClient as RelayHttp } from "../src/http-client.ts";
+import { RelayManifest } from "../src/relay-manifest.ts";
 import { next, testAgent } from "./kit.ts";
 import { useVerificationScene } from "./verification-scene.ts";
 
@@ -127,5 +129,26 @@ describe("A delivery that a gateway made", () => {
     await until("they are delivered", () => scene.heard.deliveries.length === 3);
     expect(scene.heard.deliveries.map(({ verified }) => verified)).toEqual(Array(3).fill("unverified"));
     expect(asked).toBe(1);
+  });
+
+  test("is judged by the keys of a minute ago at most, since the relay may have revoked one", async () => {
+    const listed = (await http.get(`${stage.url}/.well-known/signing-manifest.json`)).body;
+    const [{ key_id }] = listed.gateway_keys;
+    let answer: { status: number; body: Frame } = { status: 200, body: listed };
+    const manifest = new RelayManifest({
+      ask: async () => ({ status: answer.status, text: JSON.stringify(answer.body) }),
+    } as unknown as RelayHttp);
+    const clock = jest.spyOn(performance, "now");
+    const isKnownAfter = async (ms: number) => {
+      clock.mockReturnValue(performance.now() + ms);
+      return (await manifest.gatewayKey(key_id)) !== undefined;
+    };
+    expect(await isKnownAfter(0)).toBe(true);
+    answer = { status: 503, body: { ok: false, code: "unavailable" } };
+    expect(await isKnownAfter(60_000)).toBe(true);
+    answer = { status: 200, body: { ...listed, gateway_keys: [] } };
+    expect(await isKnownAfter(59_000)).toBe(true);
+    expect(await isKnownAfter(1000)).toBe(false);
+    clock.mockRestore();
   });
 });

@@ -71,6 +71,8 @@ MAX_LOOK_UP_BYTES = 4_194_304
 MAX_PROXY_ANSWER_BYTES = 8_192
 # How often an unknown key of a gateway or an issuer asks for the signing manifest again.
 MANIFEST_AGAIN_AFTER_S = 5.0
+# How long a key of a gateway is known without asking again: the relay may have revoked it.
+GATEWAY_KEYS_KEPT_S = 60.0
 # When a credential is looked up again; sooner after a look-up that found none, or failed, or when what it found has ended.
 CREDENTIAL_AGAIN_AFTER_S = 300.0
 CREDENTIAL_SOON_AGAIN_AFTER_S = 5.0

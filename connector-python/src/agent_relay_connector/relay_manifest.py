@@ -11,7 +11,7 @@ from .errors import RelayError
 from .gateway_keys import read_gateway_keys
 from .http import HttpClient
 from .keys import VerifyKey
-from .limits import LOOK_UP_TIMEOUT_S, LOOK_UP_WAIT_S, MANIFEST_AGAIN_AFTER_S
+from .limits import GATEWAY_KEYS_KEPT_S, LOOK_UP_TIMEOUT_S, LOOK_UP_WAIT_S, MANIFEST_AGAIN_AFTER_S
 
 
 class RelayManifest:
@@ -27,7 +27,8 @@ class RelayManifest:
 
     async def gateway_key(self, key_id: str) -> VerifyKey | None:
         """None when the manifest does not have the key, or does not say so in time. Never raises."""
-        if key_id not in self._gateway_keys:
+        is_old = time.monotonic() - self._read_at >= GATEWAY_KEYS_KEPT_S
+        if is_old or key_id not in self._gateway_keys:
             await self._refresh()
         return self._gateway_keys.get(key_id)
 
@@ -50,9 +51,11 @@ class RelayManifest:
         """What cannot be read changes nothing; a key that is not known asks again after the interval."""
         try:
             with suppress(OSError, asyncio.TimeoutError, RelayError):
-                members = (await self._http.get(self._url, LOOK_UP_TIMEOUT_S)).members
-                self._gateway_keys = read_gateway_keys(members.get("gateway_keys"))
-                issuers = members.get("issuers")
+                answer = await self._http.get(self._url, LOOK_UP_TIMEOUT_S)
+                if answer.status != 200:
+                    return
+                self._gateway_keys = read_gateway_keys(answer.members.get("gateway_keys"))
+                issuers = answer.members.get("issuers")
                 self._issuers = Issuers(issuers if isinstance(issuers, list) else [])
         finally:
             self._reading = None

@@ -1,4 +1,8 @@
 import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
+import { FileFollower } from "runtime/file-follower.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import type { Logger } from "runtime/logging.ts";
+import { SettingsError } from "runtime/settings.ts";
 import { announceGatewayKey, type GatewayKey as ListedKey, readGatewayKeys } from "window/gateway-keys.ts";
 import type { ProcessWindow } from "window/process-window.ts";
 import type { RedisCalls } from "window/redis/redis-calls.ts";
@@ -7,39 +11,48 @@ import { createGatewaySigner, type GatewaySigner } from "./gateway-signer.ts";
 
 /**
  * This gateway's own signing key. Recipients verify with the published list, so the key is listed in a window before any
- * envelope that it signed is accepted there, and stays listed while the gateway runs. Source: docs/protocol.md#gateway-signing.
+ * envelope that it signed is accepted there, and stays listed while the gateway runs. A replaced file takes effect without a
+ * restart; a key that the keys file revokes signs nothing and is not listed. Source: docs/protocol.md#gateway-signing.
  */
 export class GatewayKey {
-  readonly #file: string | undefined;
+  readonly #file: FileFollower<GatewaySigner> | undefined;
   readonly #link: RedisCalls;
+  readonly #keys: KeyStore;
+  readonly #logger: Logger;
   #signer: GatewaySigner | undefined;
   #timer: NodeJS.Timeout | undefined;
 
+  /** @param options.file of the key; undefined: the gateway makes one. */
   constructor(options: {
     readonly file: string | undefined;
     readonly link: RedisCalls;
     readonly window: ProcessWindow;
+    readonly keys: KeyStore;
+    readonly logger: Logger;
   }) {
-    this.#file = options.file;
-    this.#link = options.link;
-    options.window.onChange(() => this.#announce());
-    options.link.onUsable(() => this.#announce());
+    const { file, link, window, keys, logger } = options;
+    this.#link = link;
+    this.#keys = keys;
+    this.#logger = logger;
+    this.#file = file === undefined ? undefined : this.#follow(file);
+    window.onChange(() => this.#announce());
+    link.onUsable(() => this.#announce());
+    keys.onChange(() => void this.#refresh());
   }
 
-  /** Reads the key from its file, or makes one. @throws Error when the file does not hold a valid key. */
-  async load(): Promise<void> {
-    this.#signer = await createGatewaySigner(this.#file);
-  }
-
-  start(): void {
-    this.#timer = setInterval(() => void this.#announce().catch(() => {}), GATEWAY_KEY_LIMITS.refreshEveryMs);
+  /** Reads the key from its file, or makes one. @throws SettingsError when the file has no valid key, or a revoked one. */
+  async start(): Promise<void> {
+    this.#timer = setInterval(() => void this.#refresh(), GATEWAY_KEY_LIMITS.refreshEveryMs).unref();
+    if (this.#file === undefined) this.#signer = await createGatewaySigner(undefined);
+    else await this.#file.start();
   }
 
   stop(): void {
+    this.#file?.stop();
     clearInterval(this.#timer);
   }
 
-  /** @throws ServiceError `unavailable` before the key is loaded. */
+  /** @throws ServiceError `unavailable` before the key is loaded, and of a revoked key until another one takes its place. */
   get keyId(): string {
     return this.#loaded.keyId;
   }
@@ -50,21 +63,67 @@ export class GatewayKey {
   }
 
   /**
-   * The keys of all live gateways. This gateway's own is always included, also when a window reset has just emptied the list.
+   * The keys of all live gateways, without revoked ones. This gateway's own is included, also when a window reset has just
+   * emptied the list.
    * @throws ServiceError `unavailable`.
    */
   async listed(): Promise<ListedKey[]> {
-    const { keyId, publicKey } = this.#loaded;
-    const others = (await readGatewayKeys(this.#link)).filter((key) => key.keyId !== keyId);
-    return [{ keyId, publicKey }, ...others];
+    const own = this.#inUse;
+    const others = (await readGatewayKeys(this.#link)).filter(
+      ({ keyId }) => keyId !== own?.keyId && !this.#keys.ring.isRevokedGatewayKey(keyId),
+    );
+    return own === undefined ? others : [{ keyId: own.keyId, publicKey: own.publicKey }, ...others];
   }
 
   get #loaded(): GatewaySigner {
-    if (this.#signer === undefined) throw unavailable();
-    return this.#signer;
+    const signer = this.#inUse;
+    if (signer === undefined) throw unavailable();
+    return signer;
   }
 
-  #announce(): Promise<void> {
-    return announceGatewayKey(this.#link, this.#loaded);
+  get #inUse(): GatewaySigner | undefined {
+    const signer = this.#signer;
+    return signer === undefined || this.#keys.ring.isRevokedGatewayKey(signer.keyId) ? undefined : signer;
+  }
+
+  /** The key of a changed file is listed before it signs. */
+  #follow(path: string): FileFollower<GatewaySigner> {
+    return new FileFollower({
+      paths: [path],
+      read: async () => {
+        const signer = await createGatewaySigner(path);
+        if (this.#keys.ring.isRevokedGatewayKey(signer.keyId)) throw new SettingsError([REVOKED]);
+        if (this.#signer !== undefined) await announceGatewayKey(this.#link, signer);
+        return signer;
+      },
+      loaded: (signer, isFirst) => {
+        this.#signer = signer;
+        if (!isFirst) this.#logger.info({ key_id: signer.keyId }, "gateway key file changed, new key in use");
+      },
+      failed: (err) => this.#logger.error({ err }, "gateway key file cannot be used, keeping the current key"),
+      recovered: () => this.#logger.info("gateway key file valid again"),
+    });
+  }
+
+  /** A key of a file has to be replaced there; a key that this gateway made is replaced by another one. */
+  async #replaceRevoked(): Promise<void> {
+    if (this.#signer === undefined || this.#inUse !== undefined) return;
+    if (this.#file !== undefined) return this.#logger.error(REVOKED);
+    const signer = await createGatewaySigner(undefined);
+    await announceGatewayKey(this.#link, signer);
+    this.#signer = signer;
+    this.#logger.info({ key_id: signer.keyId }, "gateway key revoked, new key in use");
+  }
+
+  async #refresh(): Promise<void> {
+    await this.#replaceRevoked().catch(() => {});
+    await this.#announce().catch(() => {});
+  }
+
+  async #announce(): Promise<void> {
+    const signer = this.#inUse;
+    if (signer !== undefined) await announceGatewayKey(this.#link, signer);
   }
 }
+
+const REVOKED = "RELAY_GATEWAY_KEY_FILE has a key that the keys file revokes: put another key there";

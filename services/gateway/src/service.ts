@@ -46,7 +46,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   const audit = new AuditLog({ file: settings.auditFile, service: "gateway", logger });
   auditWindowsAndKeys(audit, window, keys);
   const tracing = new Tracing({ settings, service: "gateway", logger });
-  const gatewayKey = new GatewayKey({ file: settings.gatewayKeyFile, link, window });
+  const gatewayKey = new GatewayKey({ file: settings.gatewayKeyFile, link, window, keys, logger });
   const acceptor = new Acceptor({ link, window, gatherMs, offlineAfterMs, proofFreshnessMs, logger });
   const metrics = new ServiceMetrics("gateway");
   const reached = metrics.counter("relay_limits_total");
@@ -85,10 +85,10 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
     metrics: metrics.registry,
     limitReached,
     async start() {
-      await Promise.all([keys.start(), gatewayKey.load(), audit.start(), tracing.start()]);
+      await Promise.all([keys.start(), audit.start(), tracing.start()]);
+      await gatewayKey.start();
       if (stopped) return;
       warnWithoutContact(settings, logger);
-      gatewayKey.start();
       await counters.start();
       await link.start();
       if (stopped) return;

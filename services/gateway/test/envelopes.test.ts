@@ -1,8 +1,11 @@
-import { createPublicKey, verify } from "node:crypto";
+import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { beforeAll, expect, test } from "@jest/globals";
 import type { AcceptedSession } from "protocol/contract/responses.ts";
 import { controlKeys } from "window/redis/keys.ts";
 import { openAnotherWindow } from "../../../test/support/another-window.ts";
+import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
 import { post, useGateway, useGatewayKit } from "./kit.ts";
 
@@ -150,6 +153,52 @@ test("the manifest names every live gateway's key and the websocket's addresses"
   expect(two.self_test.url).toBe("https://relay.example/api/self-test");
 });
 
+test("a replaced key file signs what comes next without a restart; the key of before stays listed", async () => {
+  await using folder = await temporaryFolder();
+  const RELAY_GATEWAY_KEY_FILE = join(folder.path, "gateway.pem");
+  await writeFile(RELAY_GATEWAY_KEY_FILE, gatewayPem());
+  const rotating = await kit.gateway({ RELAY_GATEWAY_KEY_FILE });
+  const signer = async () => {
+    await send(rotating);
+    return (JSON.parse((await nextDelivery()).text) as { key_id: string }).key_id;
+  };
+  const before = await signer();
+  await writeFile(RELAY_GATEWAY_KEY_FILE, "no key");
+  await until("the file is refused", () => kit.log.some((line) => line.includes("gateway key file cannot be used")));
+  expect(await signer()).toBe(before);
+  await writeFile(RELAY_GATEWAY_KEY_FILE, gatewayPem());
+  await until("the new key is in use", async () => (await ownKey(rotating)) !== before);
+  const now = await signer();
+  expect(now).toBe(await ownKey(rotating));
+  expect((await manifest(rotating)).gateway_keys.map(({ key_id }) => key_id)).toEqual(
+    expect.arrayContaining([before, now]),
+  );
+
+  await kit.editKeys((keys) => ({ ...keys, revoked_gateway_keys: [now] }));
+  await until("the revoked key is in use no more", async () => (await ownKey(rotating)) !== now);
+  expect((await send(rotating)).status).toBe(503);
+  await rotating.stop();
+  await expect(kit.gateway({ RELAY_GATEWAY_KEY_FILE })).rejects.toThrow("RELAY_GATEWAY_KEY_FILE");
+  await kit.editKeys(({ revoked_gateway_keys: _, ...keys }) => keys);
+});
+
+test("a revoked key is in no manifest, and the gateway that had made it signs with another one", async () => {
+  const one = await kit.gateway();
+  await send(one);
+  const { key_id: revoked } = JSON.parse((await nextDelivery()).text) as { key_id: string };
+  await kit.editKeys((keys) => ({ ...keys, revoked_gateway_keys: [revoked] }));
+  for (const at of [one, gateway]) {
+    await until("it is listed no more", async () =>
+      (await manifest(at)).gateway_keys.every(({ key_id }) => key_id !== revoked),
+    );
+  }
+  await until("it has another key", () => kit.log.some((line) => line.includes("gateway key revoked")));
+  expect((await send(one)).status).toBe(202);
+  const { text } = await nextDelivery();
+  expect(isSignedBy(await manifest(), text)).toBe(true);
+  await kit.editKeys(({ revoked_gateway_keys: _, ...keys }) => keys);
+});
+
 test("in a new window the key is listed before anything it signed is accepted", async () => {
   await kit.redis.restart();
   const { link } = await kit.link();
@@ -163,3 +212,12 @@ test("in a new window the key is listed before anything it signed is accepted", 
   const listed = (await link.command("HKEYS", controlKeys.gatewayKeys)) as string[];
   expect(listed).toContain((JSON.parse(text) as { key_id: string }).key_id);
 });
+
+/** A gateway lists its own key first. */
+async function ownKey(at: typeof gateway): Promise<string | undefined> {
+  return (await manifest(at)).gateway_keys[0]?.key_id;
+}
+
+function gatewayPem(): string {
+  return generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+}

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "@jest/globals";
+import type { KeysFile } from "protocol/contract/keys-file.ts";
 import type { Problem } from "protocol/contract/responses.ts";
 import { generateApiKey } from "protocol/signing/api-key.ts";
 import { connectionBounds } from "runtime/http/connection-bounds.ts";
@@ -67,6 +68,12 @@ export class GatewayKit {
 
   async stop(): Promise<void> {
     for (const close of this.#closers.toReversed()) await close();
+  }
+
+  /** The gateways take the change within some seconds. */
+  async editKeys(edit: (keys: KeysFile) => KeysFile): Promise<void> {
+    const keys: KeysFile = JSON.parse(await readFile(this.#keysFile, "utf8"));
+    await writeFile(this.#keysFile, JSON.stringify(edit(keys)));
   }
 
   /** An API key of agent://alice that nobody has used, so that no test meets another's rate. */

@@ -22,6 +22,10 @@ const keyId = z
   .regex(KEY_ID_PATTERN)
   .refine((id) => !id.startsWith(GATEWAY_KEY_PREFIX), { error: `must not begin with ${GATEWAY_KEY_PREFIX}` })
   .refine((id) => !id.startsWith(CREDENTIAL_KEY_PREFIX), { error: `must not begin with ${CREDENTIAL_KEY_PREFIX}` });
+const gatewayKeyId = z
+  .string()
+  .regex(KEY_ID_PATTERN)
+  .startsWith(GATEWAY_KEY_PREFIX, { error: `must begin with ${GATEWAY_KEY_PREFIX}` });
 const publicKey = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
 const base64url = (bytes: number) =>
   z
@@ -75,6 +79,8 @@ export const KeysFile = z.strictObject({
   issuers: z.array(IssuerRecord).default([]),
   /** What removed issuers revoked, for the day on which they are admitted again. */
   removed_issuers: z.array(IssuerRecord.pick({ issuer: true, revoked: true })).optional(),
+  /** Gateways sign with these no more, and no manifest lists them. */
+  revoked_gateway_keys: z.array(gatewayKeyId).optional(),
 });
 
 export type ApiKeyRecord = z.infer<typeof ApiKeyRecord>;

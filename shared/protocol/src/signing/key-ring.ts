@@ -152,6 +152,11 @@ export class KeyRing {
     return isValidAt(entry.validity, now) ? entry : undefined;
   }
 
+  /** @param keyId of a gateway's key. */
+  isRevokedGatewayKey(keyId: string): boolean {
+    return this.#file.revoked_gateway_keys?.includes(keyId) ?? false;
+  }
+
   /** How many keys are valid, and how many issuers there are: for the operator's log. */
   countsAt(now: number): { signing_keys: number; api_keys: number; issuers: number } {
     const validOf = (keys: ReadonlyMap<string, WithValidity<object>>) =>
@@ -163,7 +168,7 @@ export class KeyRing {
     };
   }
 
-  /** Which records are other ones than before, by kind (`key`, `api`, `issuer`) and id. */
+  /** Which records are other ones than before, by kind (`key`, `api`, `issuer`, `revoked_gateway_key`) and id. */
   changesSince(before: KeyRing): Record<"added" | "removed" | "changed", { kind: string; id: string }[]> {
     const [now, then] = [recordsIn(this.#file), recordsIn(before.#file)];
     const named = (names: Iterable<string>, fits: (name: string) => boolean) =>
@@ -182,11 +187,12 @@ export class KeyRing {
 }
 
 /** What each record says, by its kind and id. */
-function recordsIn({ signing_keys, api_keys, issuers }: KeysFile): Map<string, string> {
+function recordsIn({ signing_keys, api_keys, issuers, revoked_gateway_keys = [] }: KeysFile): Map<string, string> {
   return new Map([
     ...signing_keys.map((record) => [`key ${record.key_id}`, JSON.stringify(record)] as const),
     ...api_keys.map((record) => [`api ${record.id}`, JSON.stringify(record)] as const),
     ...issuers.map((record) => [`issuer ${record.issuer}`, JSON.stringify(record)] as const),
+    ...revoked_gateway_keys.map((keyId) => [`revoked_gateway_key ${keyId}`, ""] as const),
   ]);
 }
 
