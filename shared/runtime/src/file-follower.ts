@@ -78,14 +78,16 @@ export class FileFollower<Content> {
   }
 
   /**
-   * The version is read before the content: a write in between then shows at the next poll. Files that cannot be read or
-   * used are read again at each poll.
+   * Files that change while they are read are read again: their content may be half old. Files that cannot be read or used are
+   * read again at each poll.
    */
   async #look(): Promise<void> {
     const { paths, read, loaded } = this.#options;
-    const version = (await Promise.all(paths.map(versionOf))).join(" ");
+    const present = async () => (await Promise.all(paths.map(versionOf))).join(" ");
+    const version = await present();
     if (version === this.#version) return this.#recover();
     const content = await read();
+    if ((await present()) !== version) return await this.#look();
     if (!this.#running) return;
     loaded(content, this.#version === "");
     this.#version = version;

@@ -1,4 +1,4 @@
-import { rename, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
@@ -30,4 +30,27 @@ test("Files count as in use again only when their new content was taken, and are
   follower.stop();
   expect(events).toEqual(["first", "one", "another", "loaded", "recovered"]);
   expect(follower.isFailing).toBe(false);
+});
+
+test("Files that change while they are read are read again, and taken once", async () => {
+  await using folder = await temporaryFolder();
+  const path = join(folder.path, "file");
+  await writeFile(path, "old");
+  const taken: string[] = [];
+  const follower = new FileFollower({
+    paths: [path],
+    read: async () => {
+      const text = await readFile(path, "utf8");
+      if (text === "old") await writeFile(path, "new, and longer");
+      return text;
+    },
+    loaded: (text) => void taken.push(text),
+    failed: (error) => {
+      throw error;
+    },
+    pollMs: 2,
+  });
+  await follower.start();
+  follower.stop();
+  expect(taken).toEqual(["new, and longer"]);
 });

@@ -1,11 +1,16 @@
+import { X509Certificate } from "node:crypto";
 import { rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { EXPIRED, RENEWED, SELF_SIGNED } from "../../../../connector/test/self-signed.ts";
 import { markedUtf8 } from "../../../../test/support/encoded.ts";
+import { seriesIn } from "../../../../test/support/scrape.ts";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { until } from "../../../../test/support/until.ts";
-import { Certificate, type Pair } from "../../src/http/certificate.ts";
+import { Certificate, observeCertificate, type Pair } from "../../src/http/certificate.ts";
+import { serveOverHttp } from "../../src/http/http-service.ts";
+import { createLogger } from "../../src/logging.ts";
+import { ServiceMetrics } from "../../src/metrics/service-metrics.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let certificate: Certificate;
@@ -90,6 +95,38 @@ describe("a certificate", () => {
     await write({ cert: RENEWED.cert });
     await until("it is renewed", () => renewed.length > 0);
     expect(renewed).toEqual([RENEWED]);
+  });
+
+  test("tells when what is shown ends, and nothing before it was read", async () => {
+    const endOf = ({ cert }: Pair) => Date.parse(new X509Certificate(cert).validTo);
+    const metrics = new ServiceMetrics("gateway");
+    observeCertificate(metrics, certificate);
+    const shownEnd = async () => seriesIn(await metrics.registry.metrics()).value("relay_certificate_end_time_seconds");
+    expect(await shownEnd()).toBeUndefined();
+    await write(SELF_SIGNED);
+    await start();
+    expect(await shownEnd()).toBe(endOf(SELF_SIGNED) / 1000);
+    await write({ cert: "no certificate" });
+    await until("it is refused", () => errors.length > 0);
+    expect(await shownEnd()).toBe(endOf(SELF_SIGNED) / 1000);
+    await write(RENEWED);
+    await until("it is renewed", () => renewed.length > 0);
+    expect(await shownEnd()).toBe(endOf(RENEWED) / 1000);
+  });
+
+  test("is in the metrics of the service that shows it", async () => {
+    await write(SELF_SIGNED);
+    const metrics = new ServiceMetrics("gateway");
+    const service = { start: async () => {}, stop: async () => {}, handler: () => {}, limitReached: () => {}, metrics };
+    const settings = {
+      ...{ host: "127.0.0.1", port: 0, metricsPort: undefined, tlsCertFile: certFile, tlsKeyFile: keyFile },
+      ...{ httpConnections: 1, connectionsPerAddress: 1, trustedProxyHops: 0 },
+    };
+    const served = serveOverHttp(service, settings, createLogger({ service: "test", level: "silent" }));
+    await served.start();
+    const text = await metrics.registry.metrics();
+    await served.stop();
+    expect(text).toContain("relay_certificate_end_time_seconds{");
   });
 
   test("follows a Kubernetes secret, whose folder is a symbolic link that is swapped", async () => {
