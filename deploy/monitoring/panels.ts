@@ -34,6 +34,12 @@ const explained = (description: string, explainedPanel: Panel): Panel => ({ ...e
 const rateBy = (labels: string, series: string) => `sum by (${labels}) (rate(${series}[${RATE}]))`;
 const quantileBy = (quantile: number, labels: string, histogram: string) =>
   `histogram_quantile(${quantile}, ${rateBy(`le, ${labels}`, `${histogram}_bucket`)})`;
+/** @param matchers of the histogram's series. */
+const quantilesByService = (histogram: string, matchers = "") =>
+  [0.5, 0.95, 0.99].map((quantile) => {
+    const expr = `histogram_quantile(${quantile}, ${rateBy("le, service", `${histogram}_bucket${matchers}`)})`;
+    return [expr, `p${quantile * 100} {{service}}`] as const;
+  });
 
 export const ROWS: readonly Row[] = [
   {
@@ -50,6 +56,18 @@ export const ROWS: readonly Row[] = [
         rateBy("surface, status", 'relay_http_requests_total{status=~"5.."}'),
         "{{surface}} {{status}}",
       ]),
+    ],
+  },
+  {
+    title: "Latency",
+    panels: [
+      panel("Acks of envelopes", "s", ...quantilesByService("relay_ack_seconds")),
+      panel(
+        "HTTP requests, without probes",
+        "s",
+        ...quantilesByService("relay_http_request_seconds", '{group!="probes"}'),
+      ),
+      panel("HTTP requests by group, p99", "s", [quantileBy(0.99, "group", "relay_http_request_seconds"), "{{group}}"]),
     ],
   },
   {
@@ -86,11 +104,19 @@ export const ROWS: readonly Row[] = [
         "1 - min by (service, instance) (relay_keys_file_valid)",
         "{{service}} {{instance}}",
       ]),
+      panel("Time until the certificate ends", "s", [
+        "min by (service) (relay_certificate_end_time_seconds) - time()",
+        "{{service}}",
+      ]),
     ],
   },
   {
     title: "Redis by link and shard",
     panels: [
+      panel("Age of the process window", "s", [
+        "time() - max by (deploy) (relay_window_start_time_seconds)",
+        "{{deploy}}",
+      ]),
       panel(
         "Links that are down",
         "short",
@@ -159,10 +185,12 @@ export const ROWS: readonly Row[] = [
       ]),
       panel("Deliveries that reached a pod", "reqps", [rateBy("outcome", "relay_deliver_frames_total"), "{{outcome}}"]),
       panel("Pods that hear themselves", "short", ["min by (instance) (relay_channel_ready)", "{{instance}}"]),
-      panel("Counts missing from the reports", "short", [
-        "sum by (service) (increase(relay_counts_lost_total[$__range]))",
-        "{{service}}",
-      ]),
+      panel(
+        "Counts missing from the reports, lines from the audit log",
+        "short",
+        ["sum by (service) (increase(relay_counts_lost_total[$__range]))", "{{service}}: counts"],
+        ["sum by (service) (increase(relay_audit_lines_lost_total[$__range]))", "{{service}}: lines"],
+      ),
     ],
   },
 ];

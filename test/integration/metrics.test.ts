@@ -12,13 +12,15 @@ import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 /** Every label there may be: closed sets all of them, `key_id` of the keys file's ids. Those after `service` are of prom-client's process metrics. */
 const LABELS = [
   "id",
-  ...["code", "le", "limit", "link", "outcome", "status", "surface", "type", "service"],
+  ...["code", "deploy", "group", "le", "limit", "link", "outcome", "status", "surface", "type", "service"],
   ...["kind", "space", "version", "major", "minor", "patch"],
 ];
 const relay = useRelay("alice", "bob-hmac");
 giveUpCalls();
 const http = new HttpClient();
-const services = given(() => Services.start((name, settings) => relay.startService(name, settings)));
+/** A disk that is full. */
+const AUDIT = { RELAY_AUDIT_FILE: "/dev/full" };
+const services = given(() => Services.start((name, settings) => relay.startService(name, { ...AUDIT, ...settings })));
 
 const metricsOf = (name: ServiceName): Promise<Scrape> => scrape(services.metricsOf(name));
 
@@ -48,9 +50,10 @@ describe("The connector's metrics", () => {
       notRegistered: during.value("relay_refusals_total", { code: "not_registered" }),
       waiting: during.value("relay_outbox_bytes"),
       batched: during.value("relay_acceptance_batch_size_sum"),
+      acked: during.value("relay_ack_seconds_count"),
     }).toEqual({
       ...{ open: 2, opened: 2, registers: 2, messages: 3, repeats: 1, toOnline: 2, toNotSeen: 1, sent: 2 },
-      ...{ badSignatures: 1, notRegistered: 1, waiting: 0, batched: 6 },
+      ...{ badSignatures: 1, notRegistered: 1, waiting: 0, batched: 6, acked: 6 },
     });
 
     alice.socket.close(4999);
@@ -85,7 +88,13 @@ describe("The gateway's metrics", () => {
       unknown: after.value("relay_http_requests_total", { surface: "none", status: "404" }),
       refused: after.value("relay_refusals_total", { code: "invalid_api_key" }),
       envelopes: after.value("relay_envelopes_total", { service: "gateway", type: "message" }),
-    }).toEqual({ accepted: 1, unauthorised: 1, unknown: 1, refused: 1, envelopes: 1 });
+      timed: after.value("relay_http_request_seconds_count", { group: "gateway" }),
+      timedUnknown: after.value("relay_http_request_seconds_count", { group: "none" }),
+    }).toEqual({
+      ...{ accepted: 1, unauthorised: 1, unknown: 1, refused: 1, envelopes: 1 },
+      timed: 2,
+      timedUnknown: 1,
+    });
   });
 
   test("are not on the port that the edge leads to, and nothing else is on theirs", async () => {
@@ -162,18 +171,26 @@ describe("Refusals by key", () => {
 
 describe("The metrics of every service", () => {
   test("tell of Redis and of the event loop, under labels of closed sets, and of no agent or address; of keys their ids alone", async () => {
-    await http.get(`${services.pod("ops-reporting").url}/api/ops/traffic-daily`);
+    const report = await http.get(`${services.pod("ops-reporting").url}/api/ops/traffic-daily`);
+    const startedAt = (report.body as { window_started_at: number }).window_started_at;
     const secrets = ["agent://", "alice", "bob", "rk_", "127.0.0.1", "win_", "con_", "pod_", "nobody", "offer"];
     for (const name of SERVICES) {
       const after = await metricsOf(name);
       expect(after.value("relay_redis_up", { service: name, link: name })).toBe(1);
       expect(after.value("relay_partitions_out_of_reach")).toBe(0);
+      expect(after.value("relay_window_start_time_seconds", { deploy: "local" })).toBe(startedAt / 1000);
       expect(after.value("relay_redis_call_seconds_count", { link: name })).toBeGreaterThan(0);
       expect(after.value("nodejs_eventloop_lag_p99_seconds")).toBeGreaterThan(0);
       expect([...after.labelNames].filter((label) => !LABELS.includes(label))).toEqual([]);
       const withoutKeyIds = after.text.replace(/^relay_key_refusals_total\{.*$/gm, "");
       expect(secrets.filter((secret) => withoutKeyIds.includes(secret))).toEqual([]);
     }
+  });
+
+  test.each(["gateway", "ws-connector"] as const)("count lines that the audit log of a %s lost", async (name) => {
+    await until("the window that it entered is not in its file", async () => {
+      return ((await metricsOf(name)).value("relay_audit_lines_lost_total") ?? 0) > 0;
+    });
   });
 
   test("say when Redis does not answer, and are there all the same", async () => {

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import https from "node:https";
@@ -9,6 +10,9 @@ import { WebSocket } from "ws";
 import { RENEWED, SELF_SIGNED } from "../../connector/test/self-signed.ts";
 import { startRelay } from "../../deploy/local/relay.ts";
 import type { Frame } from "../support/agent.ts";
+import { freePort } from "../support/free-port.ts";
+import { scrape } from "../support/scrape.ts";
+import { SERVICES } from "../support/services.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
@@ -25,7 +29,8 @@ const folder = given(async () => {
   await write(made.path, SELF_SIGNED);
   return made;
 });
-const whole = given(() => relay.startWhole(settingsFor(folder.path)));
+const metricsPort = given(async () => ({ port: String(await freePort()) }));
+const whole = given(() => relay.startWhole({ ...settingsFor(folder.path), METRICS_PORT: metricsPort.port }));
 
 function settingsFor(path: string) {
   return { HOST, RELAY_TLS_CERT_FILE: join(path, "tls.crt"), RELAY_TLS_KEY_FILE: join(path, "tls.key") };
@@ -109,6 +114,12 @@ test("shows a certificate that was renewed to whoever comes next; connections st
   expect(bob.delivered).toEqual(sent);
   expect([alice.socket.readyState, bob.socket.readyState]).toEqual([WebSocket.OPEN, WebSocket.OPEN]);
   for (const { socket } of [alice, bob]) socket.terminate();
+});
+
+test("the metrics of each service say when the certificate that is shown ends", async () => {
+  const end = Date.parse(new X509Certificate(await shown()).validTo) / 1000;
+  const { value } = await scrape(`http://${HOST}:${metricsPort.port}/metrics`);
+  for (const service of SERVICES) expect(value("relay_certificate_end_time_seconds", { service })).toBe(end);
 });
 
 test("a client that speaks no TLS gets no answer, and harms nobody", async () => {

@@ -18,10 +18,13 @@ const stays = (value: number) => `${value}x${LONG}`;
 const rises = (perSecond: number) => `0+${perSecond * 30}x${LONG}`;
 /** A process that begins anew four times in the half hour. */
 const RESTARTS = `1x12 2x12 3x12 4x12 5x12`;
+/** What Prometheus has of a target that it no longer reaches. */
+const GONE = `1x${LONG - 10} stale`;
+const WEEK = 7 * 86_400;
 
 type Series = Readonly<Record<string, string>>;
 /** Series under which an alert fires, and others under which it does not. */
-type Case = readonly [fires: Series, calm: Series];
+type Case = readonly [fires: Series, ...calm: Series[]];
 
 const one = (series: string, fires: string, calm: string): Case => [{ [series]: fires }, { [series]: calm }];
 const buckets = (name: string, below: string, above: string, under: string): Case => [
@@ -37,7 +40,17 @@ const buckets = (name: string, below: string, above: string, under: string): Cas
   },
 ];
 
+const up = (service: string) => `relay_redis_up{service="${service}"}`;
+const deliveries = (online: string, notSeen: string): Series => ({
+  'relay_deliveries_total{status="online"}': online,
+  'relay_deliveries_total{status="not_seen"}': notSeen,
+});
+
 const CASES: Readonly<Record<string, Case>> = {
+  ServiceGone: [
+    { [up("gateway")]: stays(1), [up("ws-connector")]: GONE, [up("ops-reporting")]: stays(0) },
+    { [up("gateway")]: stays(1), [up("ws-connector")]: stays(0), [up("ops-reporting")]: stays(0) },
+  ],
   RedisDown: [
     { 'relay_redis_up{service="gateway",instance="a",link="gateway"}': stays(0) },
     {
@@ -52,11 +65,20 @@ const CASES: Readonly<Record<string, Case>> = {
     { 'relay_redis_down{service="gateway",kind="timeout"}': stays(1) },
   ],
   RedisMemoryShort: one('relay_redis_memory_ratio{service="gateway"}', stays(0.71), stays(0.69)),
+  WindowLost: [
+    { 'relay_window_start_time_seconds{deploy="a"}': `100x${LONG - 10} 200x10` },
+    {
+      'relay_window_start_time_seconds{deploy="a"}': `100x${LONG - 10} stale`,
+      'relay_window_start_time_seconds{deploy="b"}': `_x${LONG - 11} 200x11`,
+    },
+  ],
   PrimaryPromoted: one("relay_promotions_total", `0x${LONG - 10} 1x10`, stays(1)),
   ReplicaMissing: one('relay_redis_replicas{link="gateway@1"}', stays(0), stays(1)),
   ReplicaLags: one('relay_redis_replica_lag_bytes{link="gateway@1"}', stays(2_000_000), stays(1000)),
   RedisClockWrong: one('relay_redis_clock_offset_seconds{link="gateway"}', stays(-1.1), stays(-0.9)),
   KeysFileInvalid: one('relay_keys_file_valid{service="gateway",instance="a"}', stays(0), stays(1)),
+  CertificateEnds: one('relay_certificate_end_time_seconds{service="gateway"}', stays(WEEK), stays(WEEK + 2000)),
+  AuditLinesLost: one('relay_audit_lines_lost_total{service="gateway"}', rises(0.1), stays(3)),
   CountsLost: one('relay_counts_lost_total{service="gateway"}', rises(0.1), stays(3)),
   ChannelNotReady: one("relay_channel_ready", stays(0), stays(1)),
   RedisSlow: buckets("relay_redis_call_seconds", "0.1", "0.25", "0.05"),
@@ -80,6 +102,12 @@ const CASES: Readonly<Record<string, Case>> = {
     { 'relay_key_refusals_total{kind="other",id="other"}': rises(9) },
   ],
   InternalErrors: one('relay_refusals_total{code="internal_error"}', rises(0.1), stays(2)),
+  TargetsOffline: [
+    deliveries(`0+30x${LONG - 20} 1200x20`, `0x${LONG - 20} 0+30x20`),
+    deliveries(rises(0.5), rises(0.5)),
+    // Too few to tell.
+    deliveries(`0+2x${LONG - 20} 80x20`, `0x${LONG - 20} 0+2x20`),
+  ],
   DeliveriesToGoneConnections: one('relay_deliver_frames_total{outcome="connection_gone"}', rises(11), rises(9)),
   RestartingPods: one("process_start_time_seconds", RESTARTS, stays(1)),
 };
@@ -93,9 +121,9 @@ test("Each alert has a case here", () => {
 test("Each alert fires of what it is for, and of nothing less", async () => {
   await using folder = await temporaryFolder();
   const file = join(folder.path, "alerts.json");
-  const tests = Object.entries(CASES).flatMap(([alert, [fires, calm]]) => [
+  const tests = Object.entries(CASES).flatMap(([alert, [fires, ...calm]]) => [
     judged(alert, fires, true),
-    judged(alert, calm, false),
+    ...calm.map((series) => judged(alert, series, false)),
   ]);
   await writeFile(file, JSON.stringify({ rule_files: [RULES], evaluation_interval: "30s", tests }));
   await promisify(execFile)(prometheusPrograms().promtool, ["test", "rules", file]).catch((error) => {

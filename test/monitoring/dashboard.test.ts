@@ -75,7 +75,7 @@ describe("Prometheus", () => {
       await alice.ask(message);
       await alice.ask(message);
       await alice.ask(relay.envelope("alice", "message.send", { to: "agent://bob-hmac", sig: "A".repeat(86) }));
-      await fetch(`${services.pod("gateway").url}/health`);
+      for (const path of ["/health", "/robots.txt"]) await fetch(services.pod("gateway").url + path);
     };
     const REST = [
       'relay_http_requests_total{status=~"5.."}',
@@ -83,6 +83,7 @@ describe("Prometheus", () => {
       "relay_limits_total",
       "relay_connections_refused_total",
       "relay_key_refusals_total",
+      "relay_certificate_end_time_seconds",
       "relay_redis_down",
       "relay_redis_failures_total",
       "relay_redis_replicas",

@@ -10,7 +10,7 @@ import { Acceptor } from "window/acceptance/acceptor.ts";
 import { auditWindowsAndKeys } from "window/audit.ts";
 import { Counters } from "window/counters.ts";
 import { notePromotions } from "window/lapses.ts";
-import { observeAcceptance, observeCounters, observeLinks, observePartitions } from "window/observe.ts";
+import { observeAcceptance, observeCounters, observeLinks, observeWindow } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { ReachLog } from "window/reach-log.ts";
@@ -74,7 +74,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   });
   observeLinks(metrics, link);
   observeCounters(metrics, counters);
-  observePartitions(metrics, link, partitions);
+  observeWindow(metrics, link, window);
   observeAcceptance(metrics, acceptor);
   observeAnswers(metrics, app);
   observeKeys(metrics, keys, audit, app);
@@ -82,7 +82,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   let stopped = false;
   return {
     handler: app.callback(),
-    metrics: metrics.registry,
+    metrics,
     limitReached,
     async start() {
       await Promise.all([keys.start(), audit.start(), tracing.start()]);

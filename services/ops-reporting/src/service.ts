@@ -5,7 +5,7 @@ import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { AddressLimits } from "window/address-limits.ts";
 import { Counters } from "window/counters.ts";
-import { observeCounters, observeLinks, observePartitions } from "window/observe.ts";
+import { observeCounters, observeLinks, observeWindow } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { ReachLog } from "window/reach-log.ts";
@@ -58,12 +58,12 @@ export function createOpsReporting(
   });
   observeLinks(metrics, link);
   observeCounters(metrics, counters);
-  observePartitions(metrics, link, partitions);
+  observeWindow(metrics, link, window);
   observeAnswers(metrics, app);
   let stopped = false;
   return {
     handler: app.callback(),
-    metrics: metrics.registry,
+    metrics,
     limitReached,
     async start() {
       await counters.start();

@@ -2,6 +2,7 @@ import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { decode } from "protocol/intake/decode.ts";
 import { isRefusal, type Refusal, refuse } from "protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { Distribution } from "runtime/metrics/service-metrics.ts";
 import type { TraceSpan } from "runtime/tracing/span.ts";
 import type { Tracing } from "runtime/tracing/tracing.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
@@ -42,6 +43,7 @@ export interface IntakeDependencies {
   readonly batch: IntakeBatch;
   readonly tracing: Tracing;
   readonly answers: Answers;
+  readonly acks: Pick<Distribution, "observe">;
 }
 
 /**
@@ -58,6 +60,7 @@ export class Intake {
   readonly #heartbeats: Heartbeats;
   readonly #tracing: Tracing;
   readonly #answers: Answers;
+  readonly #acks: Pick<Distribution, "observe">;
   readonly #queue: VerificationQueue;
   #accepting = 0;
   /** Of the envelope at the head of the queue. */
@@ -66,7 +69,8 @@ export class Intake {
   #headCameAt = 0;
 
   constructor(connection: Connection, dependencies: IntakeDependencies) {
-    const { verifier, authority, acceptor, decisionRepeats, registrar, heartbeats, tracing, answers } = dependencies;
+    const { verifier, authority, acceptor, decisionRepeats, registrar, heartbeats, tracing, answers, acks } =
+      dependencies;
     this.#connection = connection;
     this.#authority = authority;
     this.#acceptor = acceptor;
@@ -75,6 +79,7 @@ export class Intake {
     this.#heartbeats = heartbeats;
     this.#tracing = tracing;
     this.#answers = answers;
+    this.#acks = acks;
     this.#queue = new VerificationQueue({
       verifier,
       handle: (result, arrival) => this.#handle(result, arrival),
@@ -284,6 +289,7 @@ export class Intake {
     { prepared, span }: Pick<AcceptanceItem, "prepared" | "span"> = {},
   ): void {
     const mark = isPresence(verified) ? new CarriedMark(this.#connection) : undefined;
+    const cameAt = this.#headCameAt;
     const item = { ...this.#itemOf(verified, mark), prepared, span };
     // Either `done` is called in a later turn of the event loop, or this throws.
     this.#acceptor.accept({
@@ -295,7 +301,9 @@ export class Intake {
         mark?.settled();
         const isUnanswered = acceptance.outcome === "unavailable";
         if (isUnanswered && prepared?.kind === "decision") this.#decisionRepeats.keep(item, performance.now());
-        this.#guard(verified, () => done(acceptance));
+        const isAnswered = this.#guard(verified, () => done(acceptance));
+        const isAcked = isAnswered && "about" in acceptance && verified.kind !== "heartbeat";
+        if (isAcked) this.#acks.observe((performance.now() - cameAt) / 1000);
         this.#adjustReading();
       },
     });

@@ -3,11 +3,12 @@ import type { ErrorCode } from "protocol/contract/errors.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { observeAnswers } from "runtime/metrics/observe-answers.ts";
-import type { ServiceMetrics, Tally } from "runtime/metrics/service-metrics.ts";
+import type { Distribution, ServiceMetrics, Tally } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import type { Touches } from "window/acceptance/touches.ts";
-import { observeAcceptance, observeLinks, observePartitions } from "window/observe.ts";
+import { observeAcceptance, observeLinks, observeWindow } from "window/observe.ts";
 import type { PodChannel } from "window/pod-channel.ts";
+import type { ProcessWindow } from "window/process-window.ts";
 import type { RedisCalls } from "window/redis/redis-calls.ts";
 import type { Outboxes } from "./outboxes.ts";
 import type { Probes } from "./probes.ts";
@@ -21,6 +22,8 @@ export interface PodCounters {
   /** Error frames, by code. */
   readonly refusals: Tally;
   readonly keyRefusals: KeyRefusals;
+  /** From when an envelope came in to its ack, in seconds. */
+  readonly acks: Distribution;
   /** Deliveries, by `sent`, `connection_gone` or `repeated`. */
   readonly delivered: Tally;
 }
@@ -28,9 +31,11 @@ export interface PodCounters {
 /** What is watched from outside. */
 export interface PodParts {
   readonly keys: { readonly isBehind: boolean };
+  readonly audit: { readonly linesLost: number };
   readonly connections: { readonly size: number };
   readonly outboxes: Outboxes;
   readonly link: RedisCalls;
+  readonly window: ProcessWindow;
   readonly channel: PodChannel;
   readonly acceptor: Acceptor;
   readonly touches: Touches;
@@ -46,7 +51,7 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
   const refused = metrics.counter("relay_connections_refused_total");
   const limits = metrics.counter("relay_limits_total");
   const keyRefusals = new KeyRefusals();
-  metrics.counterOf("relay_key_refusals_total", keyRefusals);
+  metrics.counterOf("relay_key_refusals_total", () => keyRefusals);
   return {
     opened: () => opened.add(),
     // A client may close with any of 4000 codes: a label for each would let clients fill the memory.
@@ -55,18 +60,20 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
     limitReached: (limit) => limits.add(limit),
     refusals: metrics.counter("relay_refusals_total"),
     keyRefusals,
+    acks: metrics.histogram("relay_ack_seconds"),
     delivered: metrics.counter("relay_deliver_frames_total"),
   };
 }
 
 /** Adds the metrics of a pod's parts; gauges are read at each scrape. */
 export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
-  const { keys, connections, outboxes, link, channel, acceptor, touches, probes } = parts;
+  const { keys, audit, connections, outboxes, link, window, channel, acceptor, touches, probes } = parts;
   observeLinks(metrics, link, () => channel.links);
-  observePartitions(metrics, link, channel.partitions);
+  observeWindow(metrics, link, window);
   observeAcceptance(metrics, acceptor, touches);
   observeAnswers(metrics, probes);
   metrics.gauge("relay_keys_file_valid", () => [["", keys.isBehind ? 0 : 1]]);
+  metrics.counterOf("relay_audit_lines_lost_total", () => [["", audit.linesLost]]);
   metrics.gauge("relay_connections", () => [["", connections.size]]);
   metrics.gauge("relay_partitions_unheard", () => [["", channel.unheard.length]]);
   metrics.gauge("relay_channel_ready", () => [["", channel.ready ? 1 : 0]]);

@@ -92,7 +92,7 @@ export function createWsConnector(
   const agentConnections = new AgentConnections();
   const decisionRepeats = new DecisionRepeats(acceptor);
   const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, agentConnections, audit });
-  const { refusals, keyRefusals } = counters;
+  const { acks, refusals, keyRefusals } = counters;
   const intake = {
     authority,
     verifier: new EnvelopeVerifier(verifier),
@@ -102,6 +102,7 @@ export function createWsConnector(
     heartbeats,
     batch,
     tracing,
+    acks,
     answers: new Answers({ authority, refusals, keyRefusals, audit, baseUrl, logger }),
   };
   const quota = new ConnectionQuota(settings, counters.limitReached);
@@ -156,7 +157,7 @@ export function createWsConnector(
     trustedProxyHops,
     alternateWsPath,
   });
-  observePod(metrics, { keys, connections, outboxes, link, channel, acceptor, touches, probes });
+  observePod(metrics, { keys, audit, connections, outboxes, link, window, channel, acceptor, touches, probes });
 
   const watched = { window, presenceStore, keys, connections, agentConnections, outboxes, counters };
   const admin = createAdmin({ ...watched, settings, pod, link, audit, logger });
@@ -193,7 +194,7 @@ export function createWsConnector(
 
   return {
     handler: probes.callback(),
-    metrics: metrics.registry,
+    metrics,
     limitReached: counters.limitReached,
     upgrade: createUpgrade({ settings, connections, refused: counters.upgradeRefused }),
     connectionCount,

@@ -37,6 +37,8 @@ export class IntakeHarness {
   awaitsRelease = false;
   readonly keyRefusals = new KeyRefusals();
   readonly refusals = new Tally();
+  /** How long each ack took, in seconds. */
+  readonly acks: number[] = [];
   readonly log: string[] = [];
   readonly connection: Connection;
   readonly dependencies: IntakeDependencies;
@@ -73,6 +75,7 @@ export class IntakeHarness {
       heartbeats: { gather: (heartbeat: GatheredHeartbeat) => this.gathered.push(heartbeat) } as unknown as Heartbeats,
       batch: new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) }),
       tracing: NO_TRACING,
+      acks: { observe: (seconds: number) => void this.acks.push(seconds) },
       answers: new Answers({
         authority,
         refusals: this.refusals,

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import type { Prepared } from "window/acceptance/acceptance.ts";
+import type { Acceptance, DeliveryAcceptance, Prepared } from "window/acceptance/acceptance.ts";
 import type { Principal } from "window/principal.ts";
 import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
@@ -16,6 +16,11 @@ afterAll(() => verifier.stop());
 beforeEach(() => {
   harness = new IntakeHarness(verifier);
 });
+
+const delivered: DeliveryAcceptance = {
+  ...{ outcome: "accepted", about: "delivery", delivery: "online" },
+  ...{ sessionId: null, sessionStatus: null, acceptedAt: 0 },
+};
 
 describe("a connection has no intake", () => {
   test("before it sends anything, and once each of its envelopes is answered", () => {
@@ -178,6 +183,50 @@ describe("what is in flight when the connection closes", () => {
     });
     await until("the request goes on", () => harness.accepting.length > 0);
     expect(isAbandoned()).toEqual([["request", true]]);
+  });
+});
+
+describe("The time of an ack", () => {
+  let clockMs: number;
+  beforeEach(() => {
+    clockMs = 1000;
+    jest.spyOn(performance, "now").mockImplementation(() => clockMs);
+    harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac", heardAt: 0 });
+  });
+  afterEach(() => void jest.restoreAllMocks());
+  const answer = (acceptance: Acceptance, afterMs: number) => {
+    clockMs += afterMs;
+    harness.accepting.shift()?.done(acceptance);
+  };
+
+  test("is measured from when its envelope came in, of each of those that are answered together", () => {
+    harness.receive(signed({ id: "first", ts: Date.now() }));
+    clockMs += 2;
+    harness.receive(register("second"));
+    answer(delivered, 3);
+    answer(online(1), 0);
+    expect(harness.acks).toEqual([0.005, 0.003]);
+  });
+
+  test("covers the wait for what has to be prepared", async () => {
+    const payload = { purpose: "test", ttl_minutes: 5 };
+    harness.receive(signed({ id: "request", type: "session.request", payload, ts: Date.now() }));
+    clockMs += 2;
+    harness.prepared.resolve({
+      kind: "request",
+      ...{ pendingElsewhere: 0, pendingOfRequesterElsewhere: 0, openedElsewhere: 0, openedByPrincipalElsewhere: 0 },
+    });
+    await harness.prepared.promise;
+    answer(delivered, 3);
+    expect(harness.acks).toEqual([0.005]);
+  });
+
+  test("is not measured of a refusal, nor of a heartbeat, which waits for others", () => {
+    harness.receive(signed({ id: "message", ts: Date.now() }));
+    answer({ outcome: "unavailable" }, 3);
+    harness.receive(signed({ id: "beat", type: "agent.heartbeat", payload: {}, ts: Date.now() }));
+    answer(online(1), 3);
+    expect([harness.accepting, harness.acks]).toEqual([[], []]);
   });
 });
 

@@ -88,6 +88,11 @@ export class AuditLog {
     return this.#file !== undefined;
   }
 
+  /** Lines that could not be written. */
+  get linesLost(): number {
+    return this.#linesLost;
+  }
+
   write(event: AuditEvent): void {
     this.#file?.write(JSON.stringify({ time: new Date().toISOString(), service: this.#service, ...event }));
   }

@@ -115,5 +115,6 @@ test("A full disk loses lines, which are counted and told, and holds up neither 
   for (let n = 0; n < many; n += 1) audit.write(REGISTERED);
   await audit.stop();
   expect(told).toEqual([{ err: undefined, lines_lost: 1 }]);
+  expect(audit.linesLost).toBe(many);
   audit.write(REGISTERED);
 });

@@ -5,10 +5,20 @@ import type { Counters } from "./counters.ts";
 import { outOfReach, SLOTS } from "./redis/partitions.ts";
 import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
 import type { Replicas } from "./redis/replica-progress.ts";
+import type { WindowIdentity } from "./window-identity.ts";
 
-/** How many partitions of the window the service's calls do not reach. */
-export function observePartitions(metrics: ServiceMetrics, redis: RedisCalls, partitions: number): void {
-  metrics.gauge("relay_partitions_out_of_reach", () => [["", outOfReach(redis, partitions).length]]);
+interface ObservedWindow {
+  readonly partitions: number;
+  readonly isKnown: boolean;
+  readonly current: Pick<WindowIdentity, "deployId" | "startedAt">;
+}
+
+/** When the window began, and how many of its partitions the service's calls do not reach. */
+export function observeWindow(metrics: ServiceMetrics, redis: RedisCalls, window: ObservedWindow): void {
+  metrics.gauge("relay_partitions_out_of_reach", () => [["", outOfReach(redis, window.partitions).length]]);
+  metrics.gauge("relay_window_start_time_seconds", () =>
+    window.isKnown ? [[window.current.deployId, window.current.startedAt / 1000]] : [],
+  );
 }
 
 /**
@@ -40,25 +50,15 @@ export function observeLinks(
   metrics.gauge("relay_redis_down", () =>
     links().flatMap(({ name, downKind }) => (downKind === null ? [] : [[`${name} ${downKind}`, 1] as const])),
   );
-  const timers = new Map<string, ReturnType<typeof seconds.labels>>();
-  const newTimer = (link: string) => {
-    const timer = seconds.labels({ link });
-    timers.set(link, timer);
-    return timer;
-  };
   redis.onCall((link, tookMs, failed) => {
-    (timers.get(link) ?? newTimer(link)).observe(tookMs / 1000);
+    seconds.observe(tookMs / 1000, link);
     if (failed) failures.add(link);
   });
 }
 
 /** What was counted and is missing from the reports. */
 export function observeCounters(metrics: ServiceMetrics, counters: Counters): void {
-  metrics.counterOf("relay_counts_lost_total", {
-    *[Symbol.iterator]() {
-      yield ["", counters.lost] as const;
-    },
-  });
+  metrics.counterOf("relay_counts_lost_total", () => [["", counters.lost]]);
 }
 
 /** Envelopes by type and outcome, limits of sessions, deliveries by status, and how many envelopes one call to Redis carried. */

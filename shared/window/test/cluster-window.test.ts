@@ -5,7 +5,7 @@ import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
 import { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { until } from "../../../test/support/until.ts";
-import { observePartitions } from "../src/observe.ts";
+import { observeWindow } from "../src/observe.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { readReadiness } from "../src/readiness.ts";
@@ -32,7 +32,7 @@ class Service {
     this.links = links;
     this.window = new ProcessWindow({ link: links, partitions: PARTITIONS, deployId, logger: bench.logger });
     this.#presence = new PresenceStore({ link: links, window: this.window, ...PRESENCE_LIMITS });
-    observePartitions(this.#metrics, links, PARTITIONS);
+    observeWindow(this.#metrics, links, this.window);
   }
 
   /** What a service does that starts. */

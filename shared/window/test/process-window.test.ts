@@ -1,6 +1,9 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { openAnotherWindow } from "../../../test/support/another-window.ts";
+import { seriesIn } from "../../../test/support/scrape.ts";
 import { until } from "../../../test/support/until.ts";
+import { observeWindow } from "../src/observe.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
@@ -205,6 +208,30 @@ describe("a service in another window than Redis", () => {
     expect(await pod.heartbeat("agent://bob")).toMatchObject({ outcome: "accepted", status: "online" });
     const { id } = pod.window.current;
     expect(await idsIn(4)).toEqual([id, id, id, id]);
+  });
+
+  test("shows a Redis that came back empty as a later start by the same deploy, which a deploy never is", async () => {
+    const { link, window } = await bench.pod();
+    const metrics = new ServiceMetrics("gateway");
+    observeWindow(metrics, link, window);
+    const startOf = async (deploy: string) =>
+      seriesIn(await metrics.registry.metrics()).value("relay_window_start_time_seconds", { deploy });
+    const first = window.current.startedAt;
+    expect(await startOf("deploy-1")).toBe(first / 1000);
+    await bench.client.flushall();
+    await window.adoptOpenWindow();
+    expect(await startOf("deploy-1")).toBeGreaterThan(first / 1000);
+    await resetWindow(link, { partitions: 1, deployId: "deploy-2", force: false });
+    await window.adoptOpenWindow();
+    expect(await startOf("deploy-1")).toBeUndefined();
+    expect(await startOf("deploy-2")).toBe(window.current.startedAt / 1000);
+  });
+
+  test("shows no start before it is known", async () => {
+    const metrics = new ServiceMetrics("gateway");
+    const link = await bench.link();
+    observeWindow(metrics, link, windowOver(link));
+    expect(seriesIn(await metrics.registry.metrics()).value("relay_window_start_time_seconds")).toBeUndefined();
   });
 
   test("gives up a salt with the window", async () => {

@@ -15,8 +15,8 @@ const OF_A_BODY = ["Content-Encoding", "ETag"];
 /**
  * A Koa app with what all services answer alike: problem documents, no-store, security headers, CORS and compression
  * for reads.
- * A service adds its surfaces with `app.use(mountSurfaces(…))`. For each answer the app emits `answered` with the context
- * and the error code, null without an error.
+ * A service adds its surfaces with `app.use(mountSurfaces(…))`. For each answer the app emits `answered` with the context,
+ * the error code, null without an error, and how many ms it took to make.
  * @param options.trustedProxyHops how many X-Forwarded-For entries are trusted, from the right. By default Koa would take
  * the leftmost one, which the client writes.
  */
@@ -32,6 +32,7 @@ export function createApp(options: { readonly logger: Logger; readonly trustedPr
  */
 function answerRefusals(logger: Logger): Koa.Middleware {
   return async (ctx, next) => {
+    const cameAt = performance.now();
     for (const [name, value] of HEADERS) ctx.res.setHeader(name, value);
     let code: ErrorCode | null = null;
     try {
@@ -48,7 +49,7 @@ function answerRefusals(logger: Logger): Koa.Middleware {
       ctx.set(headers);
       code = refusal.code;
     }
-    ctx.app.emit("answered", ctx, code);
+    ctx.app.emit("answered", ctx, code, performance.now() - cameAt);
   };
 }
 

@@ -2,6 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { FileFollower } from "../file-follower.ts";
 import type { Logger } from "../logging.ts";
+import type { ServiceMetrics } from "../metrics/service-metrics.ts";
 import { type FileError, readRegularFile } from "../regular-file.ts";
 import { SettingsError } from "../settings.ts";
 
@@ -58,11 +59,15 @@ export class Certificate {
     this.#files.stop();
   }
 
+  /** When the leaf that is shown ends, Unix ms; undefined before the first was read. */
+  get endsAt(): number | undefined {
+    return this.#pair && Date.parse(leafOf(this.#pair.cert).validTo);
+  }
+
   #load(pair: Pair, isFirst: boolean): void {
     this.#pair = pair;
-    const until = new X509Certificate(pair.cert).validTo;
     this.#logger.info(
-      { valid_until: new Date(until).toISOString() },
+      { valid_until: new Date(this.endsAt as number).toISOString() },
       isFirst ? "certificate read" : "certificate changed",
     );
     if (!isFirst) this.#renewed(pair);
@@ -84,6 +89,14 @@ export function certificateOf(
   logger: Logger,
 ): Certificate | undefined {
   return certFile === undefined || keyFile === undefined ? undefined : new Certificate({ certFile, keyFile }, logger);
+}
+
+/** When what a service shows ends; nothing of one that shows none. */
+export function observeCertificate(metrics: ServiceMetrics, certificate: Certificate | undefined): void {
+  if (certificate === undefined) return;
+  metrics.gauge("relay_certificate_end_time_seconds", () =>
+    certificate.endsAt === undefined ? [] : [["", certificate.endsAt / 1000]],
+  );
 }
 
 async function readPair({ certFile, keyFile }: CertificateFiles): Promise<Pair> {

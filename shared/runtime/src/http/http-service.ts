@@ -4,7 +4,8 @@ import type { Service } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
 import { MetricsServer } from "../metrics/server.ts";
-import { certificateOf } from "./certificate.ts";
+import type { ServiceMetrics } from "../metrics/service-metrics.ts";
+import { certificateOf, observeCertificate } from "./certificate.ts";
 import { type ConnectionSettings, connectionBounds } from "./connection-bounds.ts";
 import { HttpServer, type TakeUpgrade } from "./server.ts";
 
@@ -12,7 +13,7 @@ import { HttpServer, type TakeUpgrade } from "./server.ts";
 export interface HttpService extends Service {
   /** May be called at any time; answers 503 for whatever needs Redis before `start` and after `stop`. */
   readonly handler: RequestListener;
-  readonly metrics: Registry;
+  readonly metrics: ServiceMetrics;
   /** Counts a limit that its server reached. */
   readonly limitReached: (limit: LimitName) => void;
   /** Takes over websocket upgrades; the service closes these sockets itself. */
@@ -38,9 +39,10 @@ export interface ServerSettings extends ConnectionSettings {
 export function serveOverHttp(service: HttpService, settings: ServerSettings, logger: Logger): Service {
   const { handler, upgrade, limitReached } = service;
   const { host, port, trustedProxyHops } = settings;
-  const metrics = metricsServer([service.metrics], { ...settings, logger });
+  const metrics = metricsServer([service.metrics.registry], { ...settings, logger });
   const bounds = connectionBounds(settings);
   const certificate = certificateOf(settings, logger);
+  observeCertificate(service.metrics, certificate);
   const server = new HttpServer({
     handler,
     ...(upgrade && { upgrade }),

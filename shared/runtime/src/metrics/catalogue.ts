@@ -2,7 +2,10 @@
 export interface MetricEntry {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
-  /** Label names. Their values come from closed sets and never name an agent, connection or address; `key_id` alone names keys. */
+  /**
+   * Label names. Their values come from closed sets and never name an agent, connection or address. `id` alone names keys, and
+   * `deploy` is what the operator set.
+   */
   readonly labels: readonly string[];
   readonly buckets?: readonly number[];
 }
@@ -17,6 +20,8 @@ const histogram = (help: string, buckets: readonly number[], ...labels: string[]
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /** Seconds, up to the timeout of a command. */
 const CALL_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.45];
+/** Seconds: an answer usually takes less than 5 ms, and one that waits for a command of Redis at most 450 ms. */
+const ANSWER_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.45, 1, 2.5];
 
 /** The limits against abuse, as `relay_limits_total` names them. Source: docs/security.md#limits. */
 export const LIMITS = [
@@ -86,6 +91,10 @@ export const METRICS = {
     "status",
   ),
   relay_deliver_frames_total: counter("Deliveries that reached this pod, by outcome.", "outcome"),
+  relay_ack_seconds: histogram(
+    "Time from when an envelope came in to its ack. Heartbeats are left out: they wait for each other.",
+    ANSWER_SECONDS,
+  ),
   relay_acceptance_batch_size: histogram("Envelopes that one acceptance call carried.", BATCH_SIZES),
   relay_keys_file_valid: gauge(
     "1 while the keys file can be read and is valid; while it is 0 the keys of the last valid one go on.",
@@ -117,10 +126,23 @@ export const METRICS = {
   relay_counts_lost_total: counter(
     "Views, checks and self-tests that could not be written to Redis within 60 s, and are missing from the reports.",
   ),
+  relay_window_start_time_seconds: gauge(
+    "When the process window began, in Unix time, by the RELAY_DEPLOY_ID that it was opened with.",
+    "deploy",
+  ),
   relay_channel_ready: gauge(
     "1 while messages that the pod sends to itself come back; as it was while all of Redis is silent.",
   ),
   relay_http_requests_total: counter("HTTP requests answered, by surface and status.", "surface", "status"),
+  relay_http_request_seconds: histogram(
+    "Time that the answer to an HTTP request took to make, by group of surfaces.",
+    ANSWER_SECONDS,
+    "group",
+  ),
+  relay_certificate_end_time_seconds: gauge(
+    "When the certificate of RELAY_TLS_CERT_FILE ends, in Unix time; no series without one.",
+  ),
+  relay_audit_lines_lost_total: counter("Lines of the audit log that could not be written."),
 } as const satisfies Record<string, MetricEntry>;
 
 type NameOf<Type extends MetricEntry["type"]> = {

@@ -16,6 +16,30 @@ export class Tally {
   }
 }
 
+/** Values by label values. The labels of a series are built once: prom-client would build them for each value. */
+export class Distribution {
+  readonly #histogram: Histogram;
+  readonly #labels: readonly string[];
+  readonly #series = new Map<string, Pick<Histogram.Internal<string>, "observe">>();
+
+  /** @param labels of the catalogue. */
+  constructor(histogram: Histogram, labels: readonly string[]) {
+    this.#histogram = histogram;
+    this.#labels = labels;
+  }
+
+  /** @param labels the label values as `Tally.add` takes them. */
+  observe(value: number, labels = ""): void {
+    (this.#series.get(labels) ?? this.#add(labels)).observe(value);
+  }
+
+  #add(labels: string): Pick<Histogram.Internal<string>, "observe"> {
+    const series = this.#histogram.labels(labelled(this.#labels, labels));
+    this.#series.set(labels, series);
+    return series;
+  }
+}
+
 /** The metrics of one service; only those that it registers appear. */
 export class ServiceMetrics {
   readonly registry = new Registry();
@@ -31,18 +55,18 @@ export class ServiceMetrics {
     if (known !== undefined) return known;
     const tally = new Tally();
     this.#tallies.set(name, tally);
-    this.counterOf(name, tally);
+    this.counterOf(name, () => tally);
     return tally;
   }
 
-  /** A counter whose counts are kept elsewhere. @param counts by label values as `Tally.add` takes them; read at each scrape. */
-  counterOf(name: CounterName, counts: Iterable<readonly [labels: string, count: number]>): void {
+  /** A counter whose counts are kept elsewhere. @param read its counts, by label values as `Tally.add` takes them; read at each scrape. */
+  counterOf(name: CounterName, read: () => Iterable<readonly [labels: string, count: number]>): void {
     const { labels } = METRICS[name];
     new Counter({
       ...this.#described(name),
       collect() {
         this.reset();
-        for (const [values, count] of counts) this.inc(labelled(labels, values), count);
+        for (const [values, count] of read()) this.inc(labelled(labels, values), count);
       },
     });
   }
@@ -53,15 +77,17 @@ export class ServiceMetrics {
     new Gauge({
       ...this.#described(name),
       collect() {
-        // What is not there any more has no series: its last value would stand for ever.
+        // What is not there any more has no series: its last value would stand for ever, and 0 where there are no labels.
         this.reset();
+        if (labels.length === 0) this.remove();
         for (const [values, value] of read()) this.set(labelled(labels, values), value);
       },
     });
   }
 
-  histogram(name: HistogramName): Histogram {
-    return new Histogram({ ...this.#described(name), buckets: [...METRICS[name].buckets] });
+  histogram(name: HistogramName): Distribution {
+    const { buckets, labels } = METRICS[name];
+    return new Distribution(new Histogram({ ...this.#described(name), buckets: [...buckets] }), labels);
   }
 
   #described(name: keyof typeof METRICS) {

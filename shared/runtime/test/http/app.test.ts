@@ -1,6 +1,9 @@
-import { describe, expect, test } from "@jest/globals";
+import { describe, expect, jest, test } from "@jest/globals";
 import type Koa from "koa";
 import { ServiceError } from "protocol/contract/errors.ts";
+import { seriesIn } from "../../../../test/support/scrape.ts";
+import { observeAnswers } from "../../src/metrics/observe-answers.ts";
+import { ServiceMetrics } from "../../src/metrics/service-metrics.ts";
 import { serve, useServer } from "./kit.ts";
 
 const handlers: Record<string, (ctx: Koa.Context) => void> = {
@@ -170,4 +173,21 @@ describe("the client's address", () => {
   test("is the entry that the outer of two trusted proxies wrote", async () => {
     expect(await addressSeen(2, "203.0.113.9, 198.51.100.7, 10.0.0.1")).toBe("198.51.100.7");
   });
+});
+
+test("An answer is timed from when its handler began, by its group, a refusal too", async () => {
+  const metrics = new ServiceMetrics("gateway");
+  let clockMs = 1000;
+  const clock = jest.spyOn(performance, "now").mockImplementation(() => clockMs);
+  const running = await serve((ctx) => {
+    observeAnswers(metrics, ctx.app);
+    Object.assign(ctx.state, { surface: { group: "guides" } });
+    clockMs += 6;
+    throw new ServiceError("unavailable");
+  });
+  expect((await fetch(running.url)).status).toBe(503);
+  await running.server.stop();
+  clock.mockRestore();
+  const { value } = seriesIn(await metrics.registry.metrics());
+  expect(value("relay_http_request_seconds_sum", { group: "guides" })).toBe(0.006);
 });

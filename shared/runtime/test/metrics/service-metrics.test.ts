@@ -1,4 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
+import { seriesIn } from "../../../../test/support/scrape.ts";
 import { exposition } from "../../src/metrics/server.ts";
 import { ServiceMetrics } from "../../src/metrics/service-metrics.ts";
 
@@ -43,6 +44,24 @@ describe("The metrics of a service", () => {
     ]);
   });
 
+  test("have no series of a gauge without labels that has nothing to show", async () => {
+    const metrics = new ServiceMetrics("gateway");
+    metrics.gauge("relay_certificate_end_time_seconds", () => []);
+    expect(seriesOf(await exposition([metrics.registry]))).toEqual([]);
+  });
+
+  test("tell times of 5 ms and of 450 ms from longer ones, under the label values that they were measured by", async () => {
+    const metrics = new ServiceMetrics("gateway");
+    const seconds = metrics.histogram("relay_http_request_seconds");
+    for (const time of [0.005, 0.006, 0.45, 0.451]) seconds.observe(time, "guides");
+    seconds.observe(0.001, "none");
+    const text = await exposition([metrics.registry]);
+    const countOf = (le: string, group: string) =>
+      seriesIn(text).value("relay_http_request_seconds_bucket", { le, group });
+    expect(["0.0025", "0.005", "0.25", "0.45", "+Inf"].map((le) => countOf(le, "guides"))).toEqual([0, 1, 2, 3, 4]);
+    expect(countOf("0.001", "none")).toBe(1);
+  });
+
   test("give one tally to all who count under one name", () => {
     const metrics = new ServiceMetrics("gateway");
     expect(metrics.counter("relay_refusals_total")).toBe(metrics.counter("relay_refusals_total"));
@@ -52,7 +71,7 @@ describe("The metrics of a service", () => {
     const services = [new ServiceMetrics("gateway"), new ServiceMetrics("ops-reporting")];
     for (const metrics of services) {
       metrics.counter("relay_refusals_total").add("not_found");
-      metrics.histogram("relay_redis_call_seconds").observe({ link: "main" }, 0.002);
+      metrics.histogram("relay_redis_call_seconds").observe(0.002, "main");
     }
     const text = await exposition(services.map(({ registry }) => registry));
     expect(text.match(/^# TYPE .*$/gm)).toEqual([

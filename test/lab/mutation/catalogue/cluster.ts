@@ -205,8 +205,8 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: "a node that left the cluster has no series",
     file: "shared/runtime/src/metrics/service-metrics.ts",
-    find: "this.reset();\n        for (const [values, value]",
-    replace: "for (const [values, value]",
+    find: "this.reset();\n        if (labels.length === 0)",
+    replace: "if (labels.length === 0)",
     tests: ["shared/runtime/test/metrics/service-metrics.test.ts", FIGURES],
   },
   {

@@ -117,7 +117,7 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
   {
     name: "the partitions that a service does not reach are counted",
     file: "shared/window/src/observe.ts",
-    find: "outOfReach(redis, partitions).length",
+    find: "outOfReach(redis, window.partitions).length",
     replace: "0",
     tests: CLUSTER,
   },
