@@ -25,7 +25,7 @@ from agent_relay_connector.first_start import FirstStart
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
-from agent_relay_connector.network_errors import Redirected, unreachable
+from agent_relay_connector.network_errors import Redirected, no_relay_at, unreachable
 from agent_relay_connector.proxy import ProxyError
 from agent_relay_connector.self_test import SelfTest
 
@@ -99,7 +99,14 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         looks = Looks(*answers)
         tell, end = self.told.append, self.ended.append
         judge = SelfTest("", HttpClient({}))
-        return FirstStart("agent://a", WEBSOCKET, looks, judge, take_over, self.background, tell, end), looks
+        return FirstStart("agent://a", looks, judge, take_over, self.background, tell, end), looks
+
+    def fails(self, first: FirstStart, cause: Exception) -> None:
+        """An attempt reaches no relay: as the connector takes it."""
+        error = unreachable(WEBSOCKET, cause)
+        if first.is_ended_by(error):
+            self.ended.append(error)
+        first.unreachable(error)
 
     async def test_does_not_register_who_stays_online_elsewhere_unless_it_takes_over(self) -> None:
         first, looks = self.first("online")
@@ -212,12 +219,12 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
 
     async def test_ends_at_once_where_nothing_can_heal_and_a_reconnect_never_does(self) -> None:
         first, _ = self.first("offline")
-        first.unreachable(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
+        self.fails(first, ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
         self.assertEqual(self.ended, [])
-        first.unreachable(tls_error("WRONG_VERSION_NUMBER"))
+        self.fails(first, tls_error("WRONG_VERSION_NUMBER"))
         self.assertEqual([error.retry for error in self.ended], ["fix"])
         first.succeeded()
-        first.unreachable(tls_error("WRONG_VERSION_NUMBER"))
+        self.fails(first, tls_error("WRONG_VERSION_NUMBER"))
         self.assertEqual((len(self.ended), len(self.told)), (1, 3))
 
     async def test_goes_on_for_a_minute_where_the_upgrade_is_refused_since_an_answer_of_the_relay(self) -> None:
@@ -226,25 +233,25 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         with patch.object(first_start, "time", Mock(monotonic=lambda: now)):
             for status, wait_s in ((404, 0.0), (403, 59.9)):
                 now += wait_s
-                first.unreachable(refused_with(status))
+                self.fails(first, refused_with(status))
             await first.before_register(lambda: "")
             for status, wait_s in ((301, 10.0), (200, 59.9)):
                 now += wait_s
-                first.unreachable(refused_with(status))
+                self.fails(first, refused_with(status))
             self.assertEqual((len(self.told), self.ended), (4, []))
             now += 0.1
-            first.unreachable(refused_with(401))
+            self.fails(first, refused_with(401))
         self.assertEqual(self.ended, self.told[4:])
 
     async def test_without_end_outlasts_whatever_answers_in_the_place_of_the_relay(self) -> None:
         first, _ = self.first("offline")
         first.is_endless = True
         with patch.object(first_start, "REFUSED_UPGRADE_S", 0):
-            first.unreachable(refused_with(403))
-        first.unreachable(ProxyError("failed", "HTTP_PROXY", "the proxy answered with 403", 403))
+            self.fails(first, refused_with(403))
+        self.fails(first, ProxyError("failed", "HTTP_PROXY", "the proxy answered with 403", 403))
         self.assertEqual((len(self.told), self.ended), (2, []))
         first.is_endless = False
-        first.unreachable(ProxyError("failed", "HTTP_PROXY", "the proxy answered with 403", 403))
+        self.fails(first, ProxyError("failed", "HTTP_PROXY", "the proxy answered with 403", 403))
         self.assertEqual(self.ended, self.told[2:])
         first, looks = self.first(RelayError("not_a_relay"), RelayError("not_a_relay"), "offline")
         first.is_endless = True
@@ -255,7 +262,7 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
     def test_of_which_the_time_is_over_says_why_the_last_attempt_failed(self) -> None:
         first, _ = self.first("offline")
         first.time_is_over()
-        first.unreachable(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
+        self.fails(first, ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
         first.time_is_over()
         without, with_cause = self.ended
         self.assertEqual((without.code, with_cause.code, without.__cause__), ("timeout", "timeout", None))
@@ -359,6 +366,15 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         self.assertIn("https://relay.example/there", unreachable(WEBSOCKET, refused_with(302, Location="/there")).message)
         self.assertIn("301", unreachable(WEBSOCKET, refused_with(301)).message)
 
+    def test_has_the_hint_of_the_upgrade_where_an_edge_answers_look_ups(self) -> None:
+        answers: list[tuple[int, dict[str, str]]] = [(status, {}) for status in (302, 401, 403)]
+        for status, headers in (*answers, (301, {"location": "/there"}), (503, {"retry-after": "7"})):
+            look_up = no_relay_at("https://relay.example", status, headers)
+            upgrade = unreachable(WEBSOCKET, refused_with(status, **{n.replace("-", "_"): v for n, v in headers.items()}))
+            self.assertEqual((look_up.hint, look_up.retry_after), (upgrade.hint, upgrade.retry_after), status)
+            self.assertEqual("https://relay.example/there" in look_up.message, status == 301)
+        self.assertEqual(no_relay_at("https://relay.example", 404, {}).hint, RelayError("not_a_relay").hint)
+
     def test_may_ask_to_be_left_alone_for_so_many_seconds_or_until_a_date_and_is_for_a_minute_at_most(self) -> None:
         def wait_s(value: str) -> float | None:
             return unreachable(WEBSOCKET, refused_with(503, Retry_After=value)).retry_after
@@ -381,6 +397,8 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         connector = Connector(url(server.sockets[0].getsockname()[1]), agent="agent://a", key=KEY)
         connector.on("error", lambda _: None)
+        self.states: list[str] = []
+        connector.on("state", lambda state: self.states.append(state.status))
         try:
             with self.assertRaises(RelayError) as raised:
                 await connector.start(timeout=GENEROUS_S)
@@ -405,6 +423,8 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         plain = b"HTTP/1.1 400 No\r\n\r\n"
         error = await self.start_at(plain, lambda port: f"https://127.0.0.1:{port}")
         self.assertEqual((error.code, error.retry), ("unreachable", "fix"))
+        # None that it is tried again in.
+        self.assertEqual(self.states, ["connecting", "closed"])
 
     async def test_ends_no_start_that_may_take_for_ever(self) -> None:
         soon = patch.object(first_start, "REFUSED_UPGRADE_S", 0)

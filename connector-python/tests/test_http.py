@@ -21,6 +21,7 @@ STARTS = {"body": HEAD + b"\r\n", "head": HEAD + b"x: "}
 # What is said at once, before JSON.
 HEADS = {
     "quick": b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
+    "moved": b"HTTP/1.1 301 Moved\r\nLocation: /there\r\ncontent-length: 7\r\n\r\n",
     "noise": b"\x1b[2J is no status line\r\n\r\n",
 }
 
@@ -60,6 +61,11 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
     async def until_left(self) -> None:
         while self.left < self.asked:
             await asyncio.sleep(0.01)
+
+    async def test_is_heard_with_the_headers_of_its_answer_whatever_its_status(self) -> None:
+        quick, moved = [await self.http.get(f"{self.base}/{path}", GENEROUS_S) for path in ("quick", "moved")]
+        self.assertEqual((quick.status, quick.headers["content-length"]), (200, "7"))
+        self.assertEqual((moved.status, moved.headers["location"]), (301, "/there"))
 
     async def test_keeps_no_look_up_beyond_its_time(self) -> None:
         for path in STARTS:

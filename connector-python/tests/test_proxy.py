@@ -377,7 +377,7 @@ class AProxyThatDoesNotConnect(Proxied):
     async def test_for_the_moment_is_asked_again(self) -> None:
         for status in (408, 425, 429, 500, 502, 503, 504):
             self.proxy.answer = f"HTTP/1.1 {status} No\r\n\r\n".encode()
-            hint = "It does not reach the relay at the moment; the connector tries again."
+            hint = "It does not reach the relay at the moment: try again later."
             await self.tells(f"answered with {status}", hint, "later")
 
     async def test_and_ends_the_connection_is_told_as_that(self) -> None:

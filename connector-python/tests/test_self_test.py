@@ -82,7 +82,7 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
 
     def first(self, base: str | None = None) -> FirstStart:
         look, judge = CheckOnline(self.base, self.http), SelfTest(base or self.base, self.http)
-        return FirstStart("agent://a", "ws://relay/ws", look, judge, False, self.background, Mock(), Mock())
+        return FirstStart("agent://a", look, judge, False, self.background, Mock(), Mock())
 
     async def test_is_told_what_the_relay_has_against_its_key_with_which_it_could_take_nothing_over(self) -> None:
         for code in OF_KEY:

@@ -1,12 +1,11 @@
 #!/usr/bin/env node
-// In the repository the command runs from its sources, on the Node that the repository needs. What a relay hands out
-// has an entry of its own: deploy/packages/connector/npm.
-const [major, minor] = process.versions.node.split(".").map(Number);
-
-if (major > 24 || (major === 24 && minor >= 4)) {
+// In the repository the command runs from its sources, on a Node that runs TypeScript. What a relay hands out has an entry
+// of its own: deploy/packages/connector/npm.
+if (process.features.typescript) {
   await import("../src/cli/main.ts");
 } else {
-  const help = "npx --no relay, anywhere in the repository, runs it with the Node that npm start installed on Linux.";
-  process.stderr.write(`In the repository relay needs Node 24.4 or later; this is ${process.version}. ${help}\n`);
+  const npx = "npx --yes --package=node@24 -- relay <command>";
+  const help = `Install it from https://nodejs.org, or have npx bring it, in this repository: ${npx}`;
+  process.stderr.write(`relay needs Node 22.18 or later; this is ${process.version}. ${help}\n`);
   process.exitCode = 1;
 }

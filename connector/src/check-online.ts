@@ -2,7 +2,7 @@ import { knownRetry, RelayError } from "./errors.ts";
 import { membersOf } from "./frames.ts";
 import { AnswerTooLarge, type HttpAnswer, type HttpClient } from "./http-client.ts";
 import { ONLINE_LOOK } from "./limits.ts";
-import { type FailedRequest, mayPass, unreachable } from "./network-errors.ts";
+import { type FailedRequest, noRelayAt, unreachable } from "./network-errors.ts";
 import { parseJson } from "./parse-json.ts";
 import { problemIn } from "./problem.ts";
 import type { JsonObject, Presence } from "./types.ts";
@@ -10,7 +10,6 @@ import type { JsonObject, Presence } from "./types.ts";
 /** Asks the relay whether an agent can be reached now. Source: docs/protocol.md#presence. */
 
 const STATUSES: readonly unknown[] = ["online", "stale", "offline", "not_seen"] satisfies Presence["status"][];
-const HINT = "Check the address that the connector was given.";
 
 export function checkOnlinePath(agent: string): string {
   return `/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
@@ -31,16 +30,14 @@ export async function presenceOf(
   timeoutMs: number = ONLINE_LOOK.answer.timeoutMs,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Presence> {
-  const { status, text } = await answerAt(http, agent, timeoutMs, signal);
-  const members = membersOf(parsed(text));
+  const answer = await answerAt(http, agent, timeoutMs, signal);
+  const members = membersOf(parsed(answer.text));
   const presence = presenceIn(agent, members);
-  if (status === 200 && presence !== undefined) return presence;
+  if (answer.status === 200 && presence !== undefined) return presence;
   if (isRefusal(members)) throw problemIn(members);
-  const message = `The server at ${http.base} is not an Agent Relay: it answered with ${status}.`;
+  const details = noRelayAt(http.base, answer);
   // A proxy in front of a relay that is away speaks for itself.
-  throw mayPass(status)
-    ? new RelayError("unreachable", { message, hint: HINT })
-    : new RelayError("not_a_relay", { message });
+  throw new RelayError(details.retry === "later" ? "unreachable" : "not_a_relay", details);
 }
 
 async function answerAt(http: HttpClient, agent: string, timeoutMs: number, signal: AbortSignal): Promise<HttpAnswer> {
@@ -49,7 +46,7 @@ async function answerAt(http: HttpClient, agent: string, timeoutMs: number, sign
   } catch (cause) {
     if (signal.aborted) throw new RelayError("aborted", { cause: signal.reason });
     // No relay says so much: the status alone tells what it is.
-    if (cause instanceof AnswerTooLarge) return { status: cause.status, text: "" };
+    if (cause instanceof AnswerTooLarge) return { status: cause.status, headers: cause.headers, text: "" };
     throw unreachable(http.base, cause as FailedRequest);
   }
 }

@@ -70,7 +70,8 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
         parts.sendQueue.pause();
         parts.conversations.lost();
         const why = { reason, closeCode, ...(error && { error }) };
-        this.#setState({ status: "reconnecting", retryInMs: Math.round(retryInMs), ...why });
+        if (cause !== undefined && firstStart.isEndedBy(cause)) void this.#stop(cause);
+        else this.#setState({ status: "reconnecting", retryInMs: Math.round(retryInMs), ...why });
         if (cause !== undefined) firstStart.unreachable(cause);
       },
       frame: (frame) => this.#receive(frame),

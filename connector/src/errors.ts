@@ -301,6 +301,11 @@ export function retryOf(code: string): Retry {
   return ERRORS[isErrorCode(code) ? code : "refused"].retry;
 }
 
+/** Whether a hint is of one failure alone, and not the catalogue's of its code. */
+export function isOwnHint({ code, hint }: { readonly code: string; readonly hint: string }): boolean {
+  return !isErrorCode(code) || ERRORS[code].hint !== hint;
+}
+
 /** Whether it is one of the catalogue. */
 export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === "string" && Object.hasOwn(ERRORS, code);

@@ -100,12 +100,15 @@ export class FirstStart {
     return this.#passing === error;
   }
 
-  /** Says why no relay was reached, at every attempt of the connector's life; what cannot heal ends the first start alone. */
+  /** Whether an attempt that reached no relay for this reason ends the start: no further one can heal it. */
+  isEndedBy(error: RelayError): boolean {
+    const mayHeal = this.#mayYetUpgrade(error) || (this.#isEndless && isRefusedByProxy(error));
+    return !this.#isOver && error.retry === "fix" && !mayHeal;
+  }
+
+  /** Says why no relay was reached, at every attempt of the connector's life. */
   unreachable(error: RelayError): void {
     this.#tell(error);
-    const mayHeal = this.#mayYetUpgrade(error) || (this.#isEndless && isRefusedByProxy(error));
-    const isFinal = error.retry === "fix" && !mayHeal;
-    if (!this.#isOver && isFinal) this.#options.ended(error);
   }
 
   #mayYetUpgrade(error: RelayError): boolean {

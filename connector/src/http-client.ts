@@ -1,19 +1,21 @@
 import { request } from "#platform";
+import type { StrangeAnswer } from "./network-errors.ts";
 import type { HttpRequest } from "./platform/contract.ts";
 
 /** What a relay answers over HTTP. */
-export interface HttpAnswer {
-  readonly status: number;
+export interface HttpAnswer extends StrangeAnswer {
   readonly text: string;
 }
 
 /** There is more of it than its bound. */
-export class AnswerTooLarge extends RangeError {
+export class AnswerTooLarge extends RangeError implements StrangeAnswer {
   readonly status: number;
+  readonly headers: StrangeAnswer["headers"];
 
-  constructor(status: number) {
+  constructor({ status, headers }: StrangeAnswer) {
     super("The answer is too large.");
     this.status = status;
+    this.headers = headers;
   }
 }
 
@@ -39,10 +41,10 @@ export class HttpClient {
   async ask(path: string, bounds: AnswerBounds, signal: AbortSignal, asked: HttpRequest = {}): Promise<HttpAnswer> {
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(bounds.timeoutMs)]);
     try {
-      const { status, body } = await request(`${this.base}${path}`, this.#usesProxy, asked, inTime);
+      const { body, ...head } = await request(`${this.base}${path}`, this.#usesProxy, asked, inTime);
       const text = await textOf(body, bounds.maxBytes);
-      if (text === undefined) throw new AnswerTooLarge(status);
-      return { status, text };
+      if (text === undefined) throw new AnswerTooLarge(head);
+      return { ...head, text };
     } catch (error) {
       inTime.throwIfAborted();
       throw error;

@@ -18,7 +18,7 @@ const NAME_HINT =
   "Correct the host of the relay's address, or wait until this machine's DNS knows it. Behind a proxy set HTTPS_PROXY, for http:// HTTP_PROXY.";
 const NETWORK_HINT = "Check this machine's network, and firewalls between it and the relay.";
 const SELF_SIGNED_HINT =
-  "Have Node trust its authority: NODE_EXTRA_CA_CERTS=ca.pem; or give the relay a public certificate.";
+  "Give the relay a public certificate, or have Node trust its authority: NODE_EXTRA_CA_CERTS=ca.pem.";
 const CHAIN_HINT =
   "The server must send its intermediate certificates, or NODE_EXTRA_CA_CERTS must name its authority.";
 const NO_TLS_HINT = "This port speaks plain http: use http:// (or ws://), or the port of the relay's TLS.";
@@ -81,15 +81,15 @@ export interface FailedRequest {
   readonly networkError?: NetworkError | undefined;
 }
 
-/** An answer of HTTP in the place of the upgrade to a websocket. */
-export interface RefusedUpgrade {
+/** An answer of HTTP that no relay gave, or in the place of the upgrade to a websocket. */
+export interface StrangeAnswer {
   readonly status: number;
   /** By their names in lower case. */
   readonly headers: Readonly<Record<string, unknown>>;
 }
 
 /** Why a websocket could not be opened. */
-export type AttemptFailure = RefusedUpgrade | FailedRequest;
+export type AttemptFailure = StrangeAnswer | FailedRequest;
 
 export function networkErrorOf({ name, code, message, networkError }: FailedRequest): NetworkError {
   if (networkError !== undefined) return networkError;
@@ -109,13 +109,14 @@ export function wasNeverSent(failed: FailedRequest): boolean {
 }
 
 const PATH_HINT = "Correct the path of the relay's address; a proxy in front must pass its websocket on.";
-const REFUSED_UPGRADE_HINT =
-  "A proxy, or the relay's RELAY_ALLOWED_ORIGINS, does not let this client in: ask the operator.";
+const EDGE_HINT =
+  "An edge in front of the relay refuses this client, such as Envoy while no pod is ready, or a proxy that authenticates. Or the relay's RELAY_ALLOWED_ORIGINS does. Ask the operator.";
 const REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://.";
+const NOWHERE_HINT = "It does not say where to. Correct the relay's address; http:// often becomes https://.";
 const UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades.";
-const LATER_HINT = "The relay, or a proxy in front of it, has no room or is down; the connector tries again.";
+const LATER_HINT = "The relay, or a proxy in front of it, has no room or is down: try again later.";
 /** What servers of TLS, such as nginx, answer to plain HTTP. */
-const PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://).";
+const PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://). Else the server there must be a relay.";
 /** Timeout, too early, too many requests: other refusals of the client are as true at the next attempt. */
 const PASSING = new Set([408, 425, 429]);
 
@@ -125,18 +126,54 @@ export function mayPass(status: number): boolean {
 }
 
 /** @param address that was asked, with the scheme of HTTP. */
-export function upgradeRefusal({ status, headers }: RefusedUpgrade, address: URL): NetworkError {
-  const to = status >= 300 && status < 400 ? placeOf(headers.location, address) : undefined;
-  const why = `the upgrade to a websocket was answered with ${status}${to === undefined ? "" : `, a redirect to ${to}`}`;
-  if (mayPass(status)) return entry(why, LATER_HINT, "later");
-  return entry(why, `${pathHint(address)}${hintOfRefusal(status, address)}`, "fix");
+export function upgradeRefusal(answer: StrangeAnswer, address: URL): NetworkError {
+  const { status } = answer;
+  const why = `the upgrade to a websocket was answered with ${shownAnswer(answer, address)}`;
+  const hint = hintOfStatus(answer, address) ?? (status === 404 ? PATH_HINT : UPGRADE_HINT);
+  return mayPass(status) ? entry(why, hint, "later") : entry(why, `${pathHint(address)}${hint}`, "fix");
 }
 
-function hintOfRefusal(status: number, { protocol }: URL): string {
-  if (status === 404) return PATH_HINT;
-  if (status === 401 || status === 403) return REFUSED_UPGRADE_HINT;
-  if (status >= 300 && status < 400) return REDIRECT_HINT;
-  return status === 400 && protocol === "http:" ? `${PLAIN_TO_TLS_HINT} ${UPGRADE_HINT}` : UPGRADE_HINT;
+/** What answers over HTTP is no relay, or lets nobody through to one. */
+export interface NoRelay {
+  readonly message: string;
+  /** Undefined where the status does not tell what to do. */
+  readonly hint: string | undefined;
+  readonly retry: Retry;
+  /** As it asked. */
+  readonly retryAfterMs: number | undefined;
+}
+
+/** @param base that was asked. */
+export function noRelayAt(base: string, answer: StrangeAnswer): NoRelay {
+  const address = new URL(base);
+  return {
+    message: `No Agent Relay answers at ${base}: the answer was ${shownAnswer(answer, address)}.`,
+    hint: hintOfStatus(answer, address),
+    retry: mayPass(answer.status) ? "later" : "fix",
+    retryAfterMs: retryAfterIn(answer),
+  };
+}
+
+/** Its status, and where it redirects to. */
+function shownAnswer(answer: StrangeAnswer, address: URL): string {
+  const to = redirectOf(answer, address);
+  return to === undefined ? `${answer.status}` : `${answer.status}, a redirect to ${to}`;
+}
+
+function hintOfStatus(answer: StrangeAnswer, address: URL): string | undefined {
+  const { status } = answer;
+  if (mayPass(status)) return LATER_HINT;
+  if (status === 401 || status === 403) return EDGE_HINT;
+  if (isRedirect(status)) return redirectOf(answer, address) === undefined ? NOWHERE_HINT : REDIRECT_HINT;
+  return status === 400 && address.protocol === "http:" ? PLAIN_TO_TLS_HINT : undefined;
+}
+
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400;
+}
+
+function redirectOf({ status, headers }: StrangeAnswer, address: URL): string | undefined {
+  return isRedirect(status) ? placeOf(headers.location, address) : undefined;
 }
 
 /** A websocket's address is dialled as it is: one with the prefix of the relay alone leads past its websocket. */
@@ -154,7 +191,7 @@ function placeOf(location: unknown, address: URL): string | undefined {
 }
 
 /** The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3. */
-function retryAfterIn({ headers }: RefusedUpgrade): number | undefined {
+function retryAfterIn({ headers }: StrangeAnswer): number | undefined {
   const text = String(headers["retry-after"] ?? "");
   const ms = waitOf(/^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now());
   return ms && Math.min(ms, RETRY_AFTER_CAP_MS);

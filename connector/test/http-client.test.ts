@@ -34,7 +34,9 @@ const errorNameOf = (asked: Promise<HttpAnswer>) =>
 
 test("An answer is read whole up to its bound, whatever its status", async () => {
   const text = "\u00e9".repeat(MAX_BYTES / 2);
-  expect(await ask(await relay((_, response) => response.writeHead(404).end(text)))).toEqual({ status: 404, text });
+  const url = await relay((_, response) => response.writeHead(404, { "Retry-After": "7" }).end(text));
+  const headers = expect.objectContaining({ "retry-after": "7" });
+  expect(await ask(url)).toEqual({ status: 404, headers, text });
 });
 
 test("One byte more is too much, and the error has the status", async () => {

@@ -4,6 +4,7 @@ import { type HttpAnswer, HttpClient } from "../src/http-client.ts";
 /** What a relay, or something else, answers over HTTP. */
 export const said = (body: object | string, status = 200): HttpAnswer => ({
   status,
+  headers: {},
   text: typeof body === "string" ? body : JSON.stringify(body),
 });
 

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { RETRY_AFTER_CAP_MS } from "../src/limits.ts";
-import { networkErrorOf, unreachable, upgradeRefusal, wasNeverSent } from "../src/network-errors.ts";
+import { networkErrorOf, noRelayAt, unreachable, upgradeRefusal, wasNeverSent } from "../src/network-errors.ts";
 import { Socket } from "../src/socket.ts";
 import { SELF_SIGNED } from "./self-signed.ts";
 
@@ -113,6 +113,28 @@ describe("An answer to the upgrade", () => {
     expect(soon).toBeLessThanOrEqual(30_000);
     for (const none of [undefined, "", "soon", "-1", "0", new Date(0).toUTCString()])
       expect(waitOf(none)).toBeUndefined();
+  });
+});
+
+describe("An answer of an edge over HTTP", () => {
+  test.each([
+    [301, { location: "/there" }],
+    [302, {}],
+    [401, {}],
+    [403, {}],
+    [503, { "retry-after": "7" }],
+  ])("with %d %j has the hint and the wait of the same answer to the upgrade", (status, headers) => {
+    const { hint, retry, retryAfterMs } = unreachable("wss://relay.example/ws", { status, headers });
+    expect(noRelayAt("https://relay.example", { status, headers })).toMatchObject({ hint, retry, retryAfterMs });
+  });
+
+  test("that redirects names where to, and one with another status has no hint of its own", () => {
+    const moved = noRelayAt("https://relay.example", { status: 301, headers: { location: "/there" } });
+    expect(moved.message).toContain("https://relay.example/there");
+    for (const status of [200, 404]) {
+      const { hint, message } = noRelayAt("https://relay.example", { status, headers: {} });
+      expect([hint, message]).toEqual([undefined, expect.stringContaining(String(status))]);
+    }
   });
 });
 

@@ -9,12 +9,11 @@ from .error_catalogue import known_retry
 from .errors import RelayError
 from .http import Answer, HttpClient
 from .limits import PRESENCE_TIMEOUT_S
-from .network_errors import may_pass, unreachable
+from .network_errors import no_relay_at, unreachable
 from .refusal import problem_in
 from .strict_json import text_of
 from .types import Presence
 
-_CHECK = "Check the address that the connector was given."
 _STATUSES = ("online", "stale", "offline", "not_seen")
 
 
@@ -45,9 +44,7 @@ class CheckOnline:
         members = answer.members
         if _is_refusal(members):
             return problem_in(members)
-        message = f"The server at {self._base} is not an Agent Relay: it answered with {answer.status}."
-        # A proxy in front of a relay that is away speaks for itself.
-        return RelayError("unreachable", message, _CHECK) if may_pass(answer.status) else RelayError("not_a_relay", message)
+        return no_relay_at(self._base, answer.status, answer.headers)
 
 
 def _is_refusal(members: Mapping[str, Any]) -> bool:

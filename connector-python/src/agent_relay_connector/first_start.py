@@ -10,7 +10,7 @@ from .check_online import CheckOnline
 from .errors import RelayError
 from .iso_time import epoch_ms_of
 from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, PRESENCE_CAP_S, REFUSED_UPGRADE_S, UNKNOWN_KEY_PRESENTED_S
-from .network_errors import is_refused_by_proxy, is_refused_upgrade, unreachable
+from .network_errors import is_refused_by_proxy, is_refused_upgrade
 from .self_test import SelfTest
 from .types import Presence
 
@@ -19,7 +19,6 @@ class FirstStart:
     def __init__(
         self,
         agent: str,
-        websocket: str,
         check_online: CheckOnline,
         self_test: SelfTest,
         take_over: bool,
@@ -27,9 +26,8 @@ class FirstStart:
         failed: Callable[[RelayError], None],
         ended: Callable[[RelayError], None],
     ) -> None:
-        """websocket: address of the relay's. failed: an attempt failed. ended: no further attempt may follow."""
+        """failed: an attempt failed. ended: no further attempt may follow."""
         self._agent = agent
-        self._websocket = websocket
         self._check_online = check_online
         self._self_test = self_test
         self._takes_over = take_over
@@ -94,17 +92,14 @@ class FirstStart:
         """Whether the same is to be presented again after this refusal."""
         return error is self._passing
 
-    def unreachable(self, cause: Exception | None) -> None:
-        """Says why no relay was reached, at every attempt of the connector's life.
-
-        What cannot heal ends the first start alone.
-        """
-        error = unreachable(self._websocket, cause)
-        self._tell(error)
+    def is_ended_by(self, error: RelayError) -> bool:
+        """Whether an attempt that reached no relay for this reason ends the start: no further one can heal it."""
         may_heal = self._may_yet_upgrade(error) or (self.is_endless and is_refused_by_proxy(error))
-        is_final = error.retry == "fix" and not may_heal
-        if not self._is_over and is_final:
-            self._ended(error)
+        return not self._is_over and error.retry == "fix" and not may_heal
+
+    def unreachable(self, error: RelayError) -> None:
+        """Says why no relay was reached, at every attempt of the connector's life."""
+        self._tell(error)
 
     def _may_yet_upgrade(self, error: RelayError) -> bool:
         if not is_refused_upgrade(error):

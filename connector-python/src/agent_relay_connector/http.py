@@ -6,7 +6,7 @@ import socket
 import threading
 import urllib.error
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.request import OpenerDirector
 
@@ -23,6 +23,8 @@ class Answer:
     status: int
     # The members of the JSON object; empty for anything else.
     members: Mapping[str, Any]
+    # By their names in lower case.
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class HttpClient:
@@ -154,10 +156,15 @@ class _LookUp:
     def _get(self) -> Answer:
         try:
             with self._opener.open(self._request, timeout=self._timeout_s) as response:
-                return Answer(response.status, _members(response.read(self._max_bytes)))
+                return _answer(response.status, response, self._max_bytes)
         except urllib.error.HTTPError as refusal:
             with refusal:
-                return Answer(refusal.code, _members(refusal.read(self._max_bytes)))
+                return _answer(refusal.code, refusal, self._max_bytes)
+
+
+def _answer(status: int, response: Any, max_bytes: int) -> Answer:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(status, _members(response.read(max_bytes)), headers)
 
 
 def _members(body: bytes) -> Mapping[str, Any]:

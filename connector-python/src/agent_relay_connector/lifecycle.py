@@ -8,6 +8,7 @@ from .background import Background, log
 from .connection import Connection, ConnectionEnd, ConnectionEvents, ConnectionOptions
 from .errors import RelayError
 from .frames import AckFrame, DeliverFrame, ErrorFrame, Frame, HelloFrame
+from .network_errors import unreachable
 from .options import ConnectorOptions
 from .parts import Parts
 from .reconnector import Reconnector
@@ -142,9 +143,14 @@ class Lifecycle:
     def offline(self, end: ConnectionEnd, retry_in_s: float) -> None:
         self.parts.send_queue.pause()
         self.parts.conversations.lost()
-        self._set_state(ConnectorState("reconnecting", end.reason, retry_in_s, end.close_code, end.cause))
-        if end.reason == "unreachable":
-            self.parts.first_start.unreachable(end.cause)
+        first_start = self.parts.first_start
+        error = unreachable(self.parts.address.websocket, end.cause) if end.reason == "unreachable" else None
+        if error is not None and first_start.is_ended_by(error):
+            self._stop(error)
+        else:
+            self._set_state(ConnectorState("reconnecting", end.reason, retry_in_s, end.close_code, end.cause))
+        if error is not None:
+            first_start.unreachable(error)
             return
         why = end.cause or end.error or f"the connection ended, {end.close_code}"
         if self.parts.emitter.is_new(str(why)):

@@ -5,6 +5,7 @@ import errno
 import socket
 import ssl
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
@@ -37,7 +38,7 @@ class NetworkError:
 
 _NETWORK_HINT = "Check this machine's network, and firewalls between it and the relay."
 _SELF_SIGNED_HINT = (
-    "Have Python trust its authority: SSL_CERT_FILE=ca.pem in the environment; or give the relay a public certificate."
+    "Give the relay a public certificate, or have Python trust its authority: SSL_CERT_FILE=ca.pem in the environment."
 )
 _CHAIN_HINT = "The server must send its intermediate certificates, or SSL_CERT_FILE must name its authority."
 
@@ -115,16 +116,20 @@ _BY_VERIFY_CODE = {
 }
 
 _PATH_HINT = "Correct the path of the relay's address; a proxy in front must pass its websocket on."
-_REFUSED_HINT = "A proxy, or the relay's RELAY_ALLOWED_ORIGINS, does not let this client in: ask the operator."
+_EDGE_HINT = (
+    "An edge in front of the relay refuses this client, such as Envoy while no pod is ready, or a proxy that "
+    "authenticates. Or the relay's RELAY_ALLOWED_ORIGINS does. Ask the operator."
+)
 _REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://."
+_NOWHERE_HINT = "It does not say where to. Correct the relay's address; http:// often becomes https://."
 _UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades."
 # What servers of TLS, such as nginx, answer to plain HTTP.
-_PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://)."
-_LATER_HINT = "The relay, or a proxy in front of it, has no room or is down; the connector tries again."
+_PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://). Else the server there must be a relay."
+_LATER_HINT = "The relay, or a proxy in front of it, has no room or is down: try again later."
 _PROXY_HINT = (
     "Write http://host:port, or http://user:password@host:port. SOCKS and proxies over TLS are not supported."
 )
-_PROXY_LATER_HINT = "It does not reach the relay at the moment; the connector tries again."
+_PROXY_LATER_HINT = "It does not reach the relay at the moment: try again later."
 # Timeout, too early, too many requests: other refusals of the client are as true at the next attempt.
 _PASSING = (408, 425, 429)
 
@@ -145,6 +150,20 @@ def unreachable(url: str, cause: Exception | None) -> RelayError:
     return error
 
 
+def no_relay_at(base: str, status: int, headers: Mapping[str, str]) -> RelayError:
+    """The error of an answer over HTTP that no relay gave, or that lets nobody through to one.
+
+    headers: by their names in lower case.
+    """
+    to = _redirect_of(status, headers.get("location"), base)
+    # A proxy in front of a relay that is away speaks for itself.
+    code = "unreachable" if may_pass(status) else "not_a_relay"
+    message = f"No Agent Relay answers at {base}: the answer was {status}{to}."
+    error = RelayError(code, message, _hint_of_status(status, base, to))
+    error.retry_after = _wait_s(headers.get("retry-after"))
+    return error
+
+
 def is_refused_by_proxy(error: RelayError) -> bool:
     """Whether a proxy answered that it does not connect."""
     return isinstance(error.__cause__, ProxyError) and error.__cause__.status is not None
@@ -158,7 +177,11 @@ def is_refused_upgrade(error: RelayError) -> bool:
 
 def retry_after_s(cause: Exception | None) -> float | None:
     """The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3."""
-    text = _header(cause, "Retry-After") or ""
+    return _wait_s(_header(cause, "Retry-After"))
+
+
+def _wait_s(header: str | None) -> float | None:
+    text = header or ""
     try:
         wait_s = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
     except (TypeError, ValueError, OverflowError):
@@ -191,8 +214,9 @@ def _reason(cause: BaseException, websocket: str) -> NetworkError:
     if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):
         return _SILENT
     if isinstance(cause, Redirected):
-        why = f"the upgrade to a websocket was answered with a redirect{_to(cause.location, websocket)}"
-        return NetworkError(why, _path_hint(websocket) + _REDIRECT_HINT, "fix")
+        to = _to(cause.location, websocket)
+        why = f"the upgrade to a websocket was answered with a redirect{to}"
+        return NetworkError(why, _path_hint(websocket) + (_REDIRECT_HINT if to else _NOWHERE_HINT), "fix")
     if isinstance(cause, InvalidHandshake):
         return NetworkError("it does not speak websocket there", _UPGRADE_HINT, "fix")
     return _BY_ERRNO.get(getattr(cause, "errno", None) or 0, _OTHER)
@@ -233,29 +257,34 @@ def _header(cause: BaseException | None, name: str) -> str | None:
 
 
 def _upgrade_refusal(status: int, websocket: str, location: str | None) -> NetworkError:
-    is_redirect = 300 <= status < 400 and location is not None
-    to = f", a redirect{_to(location or '', websocket)}" if is_redirect else ""
+    to = _redirect_of(status, location, websocket)
     why = f"the upgrade to a websocket was answered with {status}{to}"
+    hint = _hint_of_status(status, websocket, to) or (_PATH_HINT if status == 404 else _UPGRADE_HINT)
     if may_pass(status):
-        return NetworkError(why, _LATER_HINT, "later")
-    return NetworkError(why, _path_hint(websocket) + _hint_of_refusal(status, websocket), "fix")
+        return NetworkError(why, hint, "later")
+    return NetworkError(why, _path_hint(websocket) + hint, "fix")
 
 
-def _hint_of_refusal(status: int, websocket: str) -> str:
-    if status == 404:
-        return _PATH_HINT
+def _hint_of_status(status: int, url: str, to: str) -> str | None:
+    if may_pass(status):
+        return _LATER_HINT
     if status in (401, 403):
-        return _REFUSED_HINT
+        return _EDGE_HINT
     if 300 <= status < 400:
-        return _REDIRECT_HINT
-    is_plain = websocket.startswith("ws://")
-    return f"{_PLAIN_TO_TLS_HINT} {_UPGRADE_HINT}" if status == 400 and is_plain else _UPGRADE_HINT
+        return _REDIRECT_HINT if to else _NOWHERE_HINT
+    return _PLAIN_TO_TLS_HINT if status == 400 and url.startswith(("ws://", "http://")) else None
 
 
-def _to(location: str, websocket: str) -> str:
-    """Without user, password and query. Empty where it is no URL."""
+def _redirect_of(status: int, location: str | None, url: str) -> str:
+    """Empty where nothing says where to."""
+    to = _to(location, url) if 300 <= status < 400 and location is not None else ""
+    return f", a redirect{to}" if to else ""
+
+
+def _to(location: str, url: str) -> str:
+    """Without user, password and query. Empty where it is no URL. url: that was asked, of a websocket or of HTTP."""
     try:
-        parts = urlsplit(urljoin("http" + websocket.removeprefix("ws"), location))
+        parts = urlsplit(urljoin("http" + url.removeprefix("ws").removeprefix("http"), location))
     except ValueError:
         return ""
     return f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

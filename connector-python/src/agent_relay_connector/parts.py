@@ -51,7 +51,6 @@ class Parts:
         )
         self.first_start = FirstStart(
             options.agent,
-            self.address.websocket,
             self.check_online,
             SelfTest(self.address.base, self._http),
             options.take_over,

@@ -1,4 +1,5 @@
 import type { Connector } from "../connector.ts";
+import type { RelayError } from "../errors.ts";
 import type { ConnectorState, DecidedSession, Notice, Warning } from "../types.ts";
 import { Failure, failureOf } from "./failure.ts";
 import { Repeats } from "./repeats.ts";
@@ -9,11 +10,14 @@ type Reports = Pick<Reporter, "report">;
 /** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only, and each cause once. */
 export function reportConnection(connector: Connector, websocketUrl: string, reporter: Reporter, json: boolean): void {
   let isReconnecting = false;
+  let told: RelayError | undefined;
   const said = new Set<string>();
   const repeats = new Repeats();
   connector.on("state", (state) => {
     const isRepeat = isReconnecting && state.status === "reconnecting";
-    if (!isRepeat || json) reportState(connector.agent, state, websocketUrl, reporter);
+    // Why no relay was reached follows as an error, which says all.
+    const isSaidNext = state.status === "reconnecting" && state.reason === "unreachable" && state.error === undefined;
+    if (json || !(isRepeat || isSaidNext)) reportState(connector.agent, state, websocketUrl, told, reporter);
     isReconnecting = state.status === "reconnecting";
     if (state.status === "online") said.clear();
   });
@@ -24,13 +28,18 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
   });
   connector.on("error", (error) => {
     const { code, retry, cause, envelopeId } = error;
+    const { state } = connector;
+    // Whoever ran the connector says what ended it.
+    if (state.status === "closed" && state.error === error) return;
+    told = error;
     const isRepeat = code === "unreachable" && said.has(error.message);
     if (code === "unreachable") said.add(error.message);
     if (isRepeat && !json) return;
     const leftOut = code === "unreachable" || envelopeId !== undefined ? 0 : repeats.next(`error ${code}`);
     if (leftOut === undefined) return;
     const { message, hint } = cause instanceof Failure ? cause : failureOf(error);
-    counting(leftOut, reporter).report("problem", `${message} ${hint}`, { code, retry }, "yellow");
+    const next = code === "unreachable" ? " Trying again." : "";
+    counting(leftOut, reporter).report("problem", `${message} ${hint}${next}`, { code, retry }, "yellow");
   });
   connector.on("warning", (warning) => reportWarning(warning, reporter));
   connector.on("overflow", ({ dropped }) => {
@@ -53,14 +62,22 @@ export function reportWarning({ code, message, hint }: Warning, reporter: Report
   reporter.warn(`${message} ${hint}`, { code });
 }
 
-function reportState(agent: string, state: ConnectorState, url: string, reporter: Reporter): void {
+/** @param told the error that was reported last. */
+function reportState(
+  agent: string,
+  state: ConnectorState,
+  url: string,
+  told: RelayError | undefined,
+  reporter: Reporter,
+): void {
   if (state.status === "online")
     reporter.report("online", `${agent} is online at ${url}`, { agent_id: agent }, "green");
   if (state.status !== "reconnecting") return;
   const { reason, retryInMs, closeCode, error } = state;
   const fields = { reason, retry_in_ms: retryInMs, close_code: closeCode, ...(error && { code: error.code }) };
   // A refusal that lasts, as of a credential that was not replaced meanwhile, ends the command then.
-  const refused = error && `The relay refuses the agent: ${error.message} Checking whether that has changed.`;
+  const why = error === undefined || error === told ? "" : `The relay refuses the agent: ${error.message} `;
+  const refused = error && `${why}Checking whether that has changed.`;
   reporter.report("reconnecting", refused ?? `${lossOf(state, url)}; reconnecting.`, fields, "yellow");
 }
 

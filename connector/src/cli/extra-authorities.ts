@@ -4,7 +4,8 @@ import { RelayError } from "../errors.ts";
 const VARIABLE = "NODE_EXTRA_CA_CERTS";
 const UNSET = `${VARIABLE} is not set in this process's environment.`;
 const UNFIT = `The file of ${VARIABLE} does not vouch for that certificate, or cannot be read.`;
-const WHERE = `Set ${VARIABLE} in the env member of the MCP configuration, or in the shell that runs the command. Then start it again.`;
+const WHERE =
+  "Set that variable in the env member of the MCP configuration, or in the shell that runs the command, and start it again.";
 
 interface Texts {
   readonly message: string;

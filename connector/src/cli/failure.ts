@@ -1,4 +1,4 @@
-import { RelayError, type Retry, retryOf } from "../errors.ts";
+import { isOwnHint, RelayError, type Retry, retryOf } from "../errors.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { withAuthorities } from "./extra-authorities.ts";
 
@@ -76,6 +76,8 @@ const HINTS: Readonly<Record<string, string>> = {
 
 /** What to do about an error of the library, in the words of the command line. */
 export function hintOf({ code, hint }: Pick<Failure, "code" | "hint">): string {
+  // One that the status of an answer gave names no option.
+  if (code === "not_a_relay" && isOwnHint({ code, hint })) return hint;
   return Object.hasOwn(HINTS, code) ? (HINTS[code] as string) : hint;
 }
 

@@ -1,10 +1,12 @@
 import { Connector } from "../connector.ts";
 import { type LookUps, McpAgent } from "../mcp/agent.ts";
+import type { Make } from "../mcp/late-agent.ts";
 import { reportConnection } from "./connection-reports.ts";
 import { controlPlace } from "./control/place.ts";
 import { hintOf } from "./failure.ts";
 import { readIdentity, requireKey } from "./identity.ts";
 import type { Io } from "./io.ts";
+import type { SigningAgent } from "./key-file.ts";
 import { RelayHttp } from "./relay-http.ts";
 import type { Reporter } from "./reporter.ts";
 import { SharedConnection } from "./sharing/shared-connection.ts";
@@ -21,19 +23,28 @@ export interface McpAgentOptions {
   readonly maxDeliveryAgeMs: number | undefined;
 }
 
-/**
- * The agent of `relay mcp`, not started, of what its files have now. @throws {Failure | RelayError} as readIdentity and readTrust do.
- * @param former the one before it, whose connection has ended.
- */
-export async function mcpAgent(
+/** Makes agents of `relay mcp`, of what its files have then. @throws {Failure | RelayError} as readIdentity and readTrust do. */
+export function mcpAgents(options: McpAgentOptions, http: RelayHttp, reporter: Reporter, io: Io): Make {
+  let made: string | undefined;
+  return async (former) => {
+    const signing = requireKey(await readIdentity(options.key, io.env, reporter));
+    const present = JSON.stringify([signing, await signing.credential?.()]);
+    const stays = former !== undefined && former.connector.state.status !== "closed" && present === made;
+    const agent = stays ? former : await mcpAgent(signing, options, http, reporter, io, former);
+    made = present;
+    return agent;
+  };
+}
+
+async function mcpAgent(
+  signing: SigningAgent,
   options: McpAgentOptions,
   http: RelayHttp,
   reporter: Reporter,
   io: Io,
-  former?: McpAgent,
+  former: McpAgent | undefined,
 ): Promise<McpAgent> {
-  const { key, json, requireVerified, maxDeliveryAgeMs } = options;
-  const signing = requireKey(await readIdentity(key, io.env, reporter));
+  const { json, requireVerified, maxDeliveryAgeMs } = options;
   const trust = await readTrust(options.trust ?? [], signing.trust.issuers, io);
   const open = (takesOver: boolean) => {
     // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.

@@ -1,5 +1,8 @@
 import { knownRetry } from "../errors.ts";
-import { saidText } from "../said-text.ts";
+import { membersOf, textOf } from "../frames.ts";
+import { MANIFEST } from "../limits.ts";
+import { proxyFor, shownProxy, targetOf } from "../platform/proxy.ts";
+import { saidText, shownText } from "../said-text.ts";
 import { Failure } from "./failure.ts";
 import type { Answer, RelayHttp } from "./relay-http.ts";
 
@@ -15,14 +18,33 @@ const DEGRADATIONS: ReadonlyMap<unknown, string> = new Map([
   ["keys_file", "it cannot use its keys file, and goes on with the keys that it read before"],
 ]);
 
+/** Which proxy leads to each address of the relay. Without one, or with one that cannot be used, undefined. */
+export function proxiesOf({ baseUrl, websocketUrl }: RelayHttp): string | undefined {
+  const targets = [baseUrl, websocketUrl].map((address) => targetOf(new URL(address)));
+  try {
+    const ways = targets.flatMap((target) => {
+      const proxy = proxyFor(target, process.env);
+      return proxy ? [`connections to ${target.place} go through ${shownProxy(proxy)}`] : [];
+    });
+    return ways.length === 0 ? undefined : [...new Set(ways)].join("; ");
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the relay's documents say of its address, where that is another one than was dialled. Undefined where they cannot be read. */
+export async function otherAddress(http: RelayHttp): Promise<string | undefined> {
+  const { body } = await http.request(MANIFEST.path);
+  const named = textOf(membersOf(body.self_test).url);
+  const isOther = named && URL.canParse(named) && !new URL(named).href.startsWith(new URL(`${http.baseUrl}/`).href);
+  if (!isOther) return undefined;
+  const base = shownText(named.replace(/\/api\/self-test$/, ""));
+  return `its documents name ${base}. If clients cannot use that address, the operator should set RELAY_BASE_URL=${http.baseUrl}`;
+}
+
 export async function checkReachable(http: RelayHttp): Promise<string> {
-  const { status } = await http.request("/health");
-  if (status === 200) return `the relay answers at ${http.baseUrl}`;
-  throw new Failure(
-    "unreachable",
-    `The server at ${http.baseUrl} is not a healthy relay (${status}).`,
-    http.addressHint,
-  );
+  await http.get("/health");
+  return `the relay answers at ${http.baseUrl}`;
 }
 
 /** An edge proxy may hide this probe: 404. What is out of reach is no failure here: `checkPresence` tells whether the agent is concerned. */

@@ -2,8 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { namedAddress, type RelayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
 import { membersOf, textOf, waitOf } from "../frames.ts";
-import { HttpClient } from "../http-client.ts";
-import { type FailedRequest, networkErrorOf, wasNeverSent } from "../network-errors.ts";
+import { AnswerTooLarge, HttpClient } from "../http-client.ts";
+import { type FailedRequest, networkErrorOf, noRelayAt, type StrangeAnswer, wasNeverSent } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
 import type { HttpRequest } from "../platform/contract.ts";
 import { saidText, shownText } from "../said-text.ts";
@@ -14,8 +14,7 @@ import type { Io } from "./io.ts";
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const ANSWER = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 
-export interface Answer {
-  readonly status: number;
+export interface Answer extends StrangeAnswer {
   /** The members of the JSON object; empty for anything else. */
   readonly body: Readonly<Record<string, unknown>>;
 }
@@ -65,15 +64,16 @@ export class RelayHttp {
   /** What corrects the address that is asked over HTTP. */
   get addressHint(): string {
     if (this.httpUrl !== undefined) return "Check RELAY_HTTP_URL, which names this address.";
-    return "Check --url or RELAY_URL. If that has the websocket alone, set RELAY_HTTP_URL to the relay's HTTP address.";
+    return "Correct the host, port and path of --url or RELAY_URL. If that has the websocket alone, set RELAY_HTTP_URL to the relay's HTTP address.";
   }
 
   /** @throws {Failure} `unreachable`, or `aborted`, with the outcome of a POST. Resolves with any HTTP answer. */
   async request(path: string, asked: HttpRequest = {}): Promise<Answer> {
     try {
-      const { status, text } = await this.client.ask(path, ANSWER, this.#signal, asked);
-      return { status, body: membersOf(bodyOf(text)) };
+      const { text, ...head } = await this.client.ask(path, ANSWER, this.#signal, asked);
+      return { ...head, body: membersOf(bodyOf(text)) };
     } catch (error) {
+      if (error instanceof AnswerTooLarge) return { status: error.status, headers: error.headers, body: {} };
       const isPost = asked.method === "POST";
       if (!this.#signal.aborted) throw this.#unreachable(error as FailedRequest, isPost);
       if (isPost) throw new Failure("aborted", "Interrupted.", "It may have arrived.", { outcome: "unknown" });
@@ -124,13 +124,18 @@ export class RelayHttp {
     });
   }
 
-  /** The body of a success. @throws {Failure} with the relay's code and text for anything else. */
-  requireSuccess({ status, body }: Answer): Answer["body"] {
+  /**
+   * The body of a success. @throws {Failure} with the relay's code and text for anything else.
+   * @param isSend the request may have had an effect, whatever something else than the relay answers.
+   */
+  requireSuccess(answer: Answer, isSend = false): Answer["body"] {
+    const { status, body } = answer;
     if (body.ok === true && status < 300) return body;
-    const code = saidText(body.code);
-    if (code === undefined) throw this.#notARelay();
+    const [code, retry] = [saidText(body.code), knownRetry(body.retry)];
+    // Each refusal of a relay says when to try again.
+    if (code === undefined || retry === undefined) throw this.#noRelay(answer, isSend);
     if (code === "not_found") throw this.#noGateway();
-    const details = { retry: knownRetry(body.retry), retryAfterMs: waitOf(body.retry_after_ms) };
+    const details = { retry, retryAfterMs: waitOf(body.retry_after_ms) };
     throw new Failure(code, problemText(body), saidText(body.hint) ?? "", details);
   }
 
@@ -140,17 +145,19 @@ export class RelayHttp {
     const where = isHttp ? "The relay's address is that of --url or RELAY_URL." : this.addressHint;
     const outcome = wasNeverSent(failed) ? "refused" : "unknown";
     const told = withAuthorities({ message: `The relay at ${this.baseUrl} is not reachable: ${why}.`, hint });
-    const isOfProxy = failed.networkError !== undefined;
-    return new Failure("unreachable", told.message, isOfProxy ? told.hint : `${told.hint} ${where}`, {
+    // A proxy, or an authority that is not trusted, is no fault of the address.
+    const isOfAddress = failed.networkError === undefined && told.hint === hint;
+    return new Failure("unreachable", told.message, isOfAddress ? `${told.hint} ${where}` : told.hint, {
       retry,
       ...(isPost && { outcome }),
     });
   }
 
-  #notARelay(): Failure {
-    return new Failure("unreachable", `The server at ${this.baseUrl} is not an Agent Relay.`, this.addressHint, {
-      retry: "fix",
-    });
+  #noRelay(answer: Answer, isSend: boolean): Failure {
+    const { message, hint = this.addressHint, retry } = noRelayAt(this.baseUrl, answer);
+    // An edge may have passed it on before it failed.
+    const outcome = answer.status >= 500 ? "unknown" : "refused";
+    return new Failure("unreachable", message, hint, { retry, ...(isSend && { outcome }) });
   }
 
   /** A service of a relay that has the websocket alone. */

@@ -35,7 +35,7 @@ export class McpAgent {
 
   /**
    * @param connector not started.
-   * @param former the one before it, whose connection has ended: what the same agent received stays.
+   * @param former the one before it: what the same agent received stays.
    */
   constructor(connector: AgentConnection, { presenceOf, sessionOf }: LookUps, former?: McpAgent) {
     this.connector = connector;

@@ -35,8 +35,15 @@ export function connectionStateOf({ connector, endedBy }: McpAgent): z.infer<typ
 type Why = Pick<z.infer<typeof ConnectionState>, "reason" | "message" | "hint">;
 
 const BY_ITSELF = "It is tried again by itself.";
-const BY_THE_NEXT = "The next call tries again.";
+/** Of a refusal that may pass: of a key that was added to the relay a moment ago, or of a credential that the key file replaces. */
+const FOR_A_WHILE = "It is tried again by itself for some seconds; then each call tries again.";
+const BY_EACH = "Until then each call tries again.";
 const LOOK_AGAIN = "Call my_status again in a few seconds.";
+
+function nextAttempt(state: ConnectorState): string {
+  if (state.status !== "reconnecting") return BY_EACH;
+  return state.reason === "unreachable" ? BY_ITSELF : FOR_A_WHILE;
+}
 
 /** Why the agent is not online, as far as that is known. @param endedBy of the connection before. */
 function whyNot(state: ConnectorState, endedBy: RelayError | undefined): Why {
@@ -50,7 +57,7 @@ function whyNot(state: ConnectorState, endedBy: RelayError | undefined): Why {
   const isTried = state.status === "reconnecting";
   if (error !== undefined) {
     const { code: reason, message } = error;
-    return { reason, message, hint: `${hintOf(error)} ${isTried ? BY_ITSELF : BY_THE_NEXT}` };
+    return { reason, message, hint: `${hintOf(error)} ${nextAttempt(state)}` };
   }
   if (!isTried) return {};
   const message =

@@ -3,13 +3,13 @@ import type { McpAgent } from "./agent.ts";
 
 /**
  * Makes an agent, not started. Rejects with an error that has `code`, `message` and `hint`.
- * @param former the one before it, whose connection has ended.
+ * @param former the one before it. It is returned where its connection still tries, and its key is the present one.
  */
 export type Make = (former: McpAgent | undefined) => Promise<McpAgent>;
 
 /**
- * The agent that the tools act as, from when it can be made: its key may not be readable yet. Each call that finds none, or one
- * whose connection has ended, tries again, and says why not, so that what a person mends meanwhile counts without a restart.
+ * The agent that the tools act as, from when it can be made: its key may not be readable yet. Each call that finds none online
+ * looks whether another is to be made, so that what a person mends meanwhile counts without a restart.
  */
 export class LateAgent {
   readonly #make: Make;
@@ -30,12 +30,14 @@ export class LateAgent {
     return await this.#agent;
   }
 
-  /** The same, but where its connection has ended, one that has begun to connect. Calls that come together begin one. */
+  /**
+   * The same, but where it is not online, one that has begun to connect with the present key. Calls that come together begin one.
+   */
   async connecting(): Promise<McpAgent> {
     const present = this.present();
     const begun = this.#agent;
     const agent = await present;
-    if (agent.connector.state.status !== "closed") return agent;
+    if (agent.connector.state.status === "online") return agent;
     if (this.#agent === begun) this.#agent = this.#begin();
     return await this.present();
   }
@@ -49,13 +51,17 @@ export class LateAgent {
   /** Resolves when its connection has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    const agent = await this.#agent?.catch(() => undefined);
-    await agent?.connector.close();
+    await this.#agent?.catch(() => {});
+    await this.#made?.connector.close();
   }
 
   async #begin(): Promise<McpAgent> {
     try {
-      const agent = await this.#make(this.#made);
+      const former = this.#made;
+      const agent = await this.#make(former);
+      if (agent === former) return agent;
+      // Two connections of one agent would end each other.
+      await former?.connector.close();
       this.#made = agent;
       agent.start();
       agent.connector.on("delivery", () => {

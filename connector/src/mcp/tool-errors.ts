@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { RelayError, Retry } from "../errors.ts";
+import { isOwnHint, type RelayError, type Retry } from "../errors.ts";
 
 /** Errors of tools, for a model: what happened, and what to do, in words of the tools. */
 
@@ -35,6 +35,7 @@ const WHICH_RELAY = "Tell your user the url in connection: is that the relay of 
 
 /** Where the hint of the library, or of the relay, names what tools do not have. */
 const HINTS: Readonly<Record<string, string>> = {
+  closed: "Call again: the connection began anew, as after a change of the key file.",
   target_not_online: "Send it again when the target is online; wait_online_seconds waits for that.",
   not_a_relay:
     "A person corrects RELAY_URL, or sets RELAY_HTTP_URL to where the relay answers over HTTP, then starts relay mcp again.",
@@ -56,6 +57,8 @@ const HINTS: Readonly<Record<string, string>> = {
 };
 
 export function hintOf({ code, hint }: Pick<Failure, "code" | "hint">): string {
+  // One that the status of an answer gave names no option.
+  if (code === "not_a_relay" && isOwnHint({ code, hint })) return hint;
   return Object.hasOwn(HINTS, code) ? (HINTS[code] as string) : hint;
 }
 

@@ -30,6 +30,8 @@ export interface HttpRequest {
 /** What a relay answers over HTTP. A redirect is an answer: followed, it would let a relay ask whatever this machine can reach. */
 export interface HttpResponse {
   readonly status: number;
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, unknown>>;
   /** The connection ends when the reader leaves the loop. */
   readonly body: AsyncIterable<Uint8Array>;
 }

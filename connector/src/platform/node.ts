@@ -78,7 +78,7 @@ export async function request(
   outgoing.on("close", () => reject(new Error("no answer")));
   outgoing.end(body);
   const answer = await promise;
-  return { status: answer.statusCode as number, body: answer };
+  return { status: answer.statusCode as number, headers: answer.headers, body: answer };
 }
 
 function connect(url: string, usesProxy: boolean, signal: AbortSignal): Connect {

@@ -111,11 +111,16 @@ function isIn(host: string, range: string): boolean {
   return list.check(host, family);
 }
 
+/** Without user and password. */
+export function shownProxy({ variable, url }: NamedProxy): string {
+  return `the proxy http://${url.hostname}:${url.port || 80} of ${variable}`;
+}
+
 /** Asks the proxy once. Rejects with a ProxyFailure. Source: RFC 9110, section 9.3.6. */
 export async function tunnelTo(target: Target, { variable, url }: NamedProxy, signal: AbortSignal): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const inTime = AbortSignal.timeout(PROXY.answerWithinMs);
-  const proxy = `the proxy http://${url.hostname}:${url.port || 80} of ${variable}`;
+  const proxy = shownProxy({ variable, url });
   const asked = request({
     method: "CONNECT",
     host: bare(url.hostname),
@@ -153,7 +158,7 @@ function refusal(why: string, status: number, { variable, url }: NamedProxy, { h
     return new ProxyFailure(why, hint, "fix", status);
   }
   if (mayPass(status)) {
-    const hint = "It does not reach the relay at the moment; the connector tries again.";
+    const hint = "It does not reach the relay at the moment: try again later.";
     return new ProxyFailure(why, hint, "later", status);
   }
   const hint = `It does not connect to ${place}: ask who runs it, or name ${host} in NO_PROXY.`;

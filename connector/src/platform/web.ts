@@ -44,8 +44,8 @@ export async function request(
   signal: AbortSignal,
 ): Promise<HttpResponse> {
   try {
-    const { status, body } = await fetch(url, { ...asked, redirect: "manual", signal });
-    return { status, body: chunksOf(body) };
+    const { status, headers, body } = await fetch(url, { ...asked, redirect: "manual", signal });
+    return { status, headers: Object.fromEntries(headers), body: chunksOf(body) };
   } catch (error) {
     // Where the platform tells why, it is the cause.
     throw (error as Error).cause ?? error;

@@ -14,6 +14,11 @@ const refusal = (status: number, code: string): Answering => {
   const retry = status === 401 ? "fix" : "later";
   return (_, answer) => void answer.writeHead(status).end(JSON.stringify({ ok: false, code, retry, detail: "No." }));
 };
+/** An edge says it in the place of the relay. */
+const edge =
+  (status: number): Answering =>
+  (_, answer) =>
+    void answer.writeHead(status).end("<html>");
 const cutOff: Answering = (request) => void request.socket.destroy();
 const accepted: Answering = (_, answer) => {
   const target_delivery = { status: "online", can_deliver_realtime: true };
@@ -56,6 +61,7 @@ describe("What is sent with an API key", () => {
       [cutOff, refusal(409, "idempotency_in_progress")],
     ],
     ["no answer comes, and then a refusal for the moment", "rate_limited", [cutOff, refusal(429, "rate_limited")]],
+    ["an edge fails, twice", "unreachable", [edge(502), edge(504)]],
   ])("has an unknown outcome where %s, and says how to go on", async (_, code, given) => {
     answers = [...given];
     const error = await errorOf(sends(address()));
@@ -75,6 +81,7 @@ describe("What is sent with an API key", () => {
   test.each<[string, string, Answering[]]>([
     ["the relay refuses it for the moment", "rate_limited", [refusal(429, "rate_limited")]],
     ["what came to the relay twice is refused for good", "invalid_api_key", [cutOff, refusal(401, "invalid_api_key")]],
+    ["an edge lets nobody in", "unreachable", [edge(403), edge(403)]],
   ])("is refused where %s", async (_, code, given) => {
     answers = [...given];
     expect(await errorOf(sends(address()))).toMatchObject({ code, outcome: "refused" });

@@ -1,11 +1,12 @@
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { RelayError } from "../../src/errors.ts";
 import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, testAgent, untilState } from "../kit.ts";
 import { setTime } from "../times.ts";
 import { BOB } from "./control-kit.ts";
-import { CommandLine } from "./kit.ts";
+import { CommandLine, nowhere } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 
@@ -37,6 +38,23 @@ describe("relay listen", () => {
     expect(listener.stderr.trim().split("\n")).toHaveLength(1);
     expect(listener.stderr).toContain(`${line.url.replace("http", "ws")}/ws`);
     expect(listener.stderr).not.toContain("\u001b");
+  });
+
+  test("says in one line why it reaches no relay", async () => {
+    const url = await nowhere();
+    const listener = line.begin(["listen", "--key", line.keyFile("bob-hmac"), "--url", url]);
+    await listener.wrote(url);
+    expect(listener.stderr.trim().split("\n")).toHaveLength(1);
+  });
+
+  test("says once what the relay has against its key, while that may pass", async () => {
+    await line.run(["keygen", "--agent", "agent://stranger"]);
+    const listener = line.begin(["listen", "--json", "--key", line.file("stranger.json")]);
+    await listener.reported("reconnecting");
+    const [problem, reconnecting] = listener.reports;
+    expect([problem, reconnecting]).toMatchObject([{ event: "problem", code: "unknown_key" }, { code: "unknown_key" }]);
+    const { message } = new RelayError("unknown_key");
+    expect([problem.message, reconnecting.message].map((text) => text.includes(message))).toEqual([true, false]);
   });
 
   test("reports on stderr in JSON when it is asked to", async () => {

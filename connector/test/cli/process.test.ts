@@ -129,12 +129,8 @@ test("relay keygen run twice with its output in a file leaves key and record, th
   expect(JSON.parse(record)).toMatchObject({ alg: "ed25519", agents: ["agent://gail"] });
 });
 
-test("relay says in plain words when Node is too old for it", async () => {
-  const old = 'Object.defineProperty(process, "versions", { value: { node: "20.1.0" } });';
-  const args = ["--import", `data:text/javascript,${encodeURIComponent(old)}`, BIN, "--help"];
-  const [error, stderr] = await new Promise<[Error | null, string]>((done) =>
-    execFile(process.execPath, args, (error, _, stderr) => done([error, stderr])),
-  );
-  expect(error).toMatchObject({ code: 1 });
-  expect(stderr).toMatch(/^.*\b24\.4\b.*\n$/);
+test("relay names the Node that it needs, and two ways to it, on one that runs no TypeScript", async () => {
+  const old = new Process(["--no-experimental-strip-types", BIN, "--help"], { cwd: line.folder, env: {} });
+  expect([await old.end(), old.stdout]).toEqual([1, ""]);
+  expect(old.stderr).toMatch(/^relay .*Node 22\.18 or later.*nodejs\.org.*npx .*--package=node@24 -- relay .*\n$/);
 });

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { describe, expect, test } from "@jest/globals";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { keysCommand } from "../../../test/local/commands.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connector } from "../../src/index.ts";
@@ -20,6 +20,7 @@ const ALICE = "agent://alice";
 interface Step {
   readonly step: string;
   readonly ok: boolean;
+  readonly message?: string;
   readonly code?: string;
   readonly hint?: string;
   readonly retry?: string;
@@ -31,6 +32,28 @@ async function check(keyFile: string, ...args: string[]) {
   expect(stderr).toBe("");
   const [{ ok, steps }] = jsonLines(stdout) as [{ ok: boolean; steps: Step[] }];
   return { code, ok, steps };
+}
+
+const edges: Server[] = [];
+afterEach(() => {
+  jest.restoreAllMocks();
+  for (const server of edges.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+/** The address of an edge that answers everything so, upgrades also. */
+async function edge(status: number, headers: Readonly<Record<string, string>> = {}): Promise<string> {
+  const server = createServer((_, answer) => void answer.writeHead(status, headers).end("<html>ok</html>"));
+  const lines = Object.entries({ ...headers, "content-length": "0" }).map(([name, value]) => `${name}: ${value}\r\n`);
+  server.on("upgrade", (_, socket) => {
+    // Whoever has read the answer may reset the connection.
+    socket.on("error", () => {}).end(`HTTP/1.1 ${status} No\r\n${lines.join("")}\r\n`);
+  });
+  edges.push(server);
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 /** Why the relay refused a connector of the key file before it was registered. */
@@ -193,6 +216,61 @@ describe("relay check", () => {
     expect(ofPod?.steps).toContainEqual(expect.objectContaining({ step: "presence", ok: false, hint }));
     for (const reached of [ofEdge, ofNone])
       expect(reached?.steps.at(-1)).toMatchObject({ step: "relay", ok: false, hint });
+  });
+
+  test.each([
+    [301, {}],
+    [301, { location: "/there" }],
+    [401, {}],
+    [403, {}],
+    [400, {}],
+    [503, {}],
+  ])("gives the advice of relay listen where an edge answers %d %j in the relay's place", async (status, headers) => {
+    const url = await edge(status, headers);
+    const listener = line.begin(["listen", "--json", "--key", line.keyFile("alice"), "--url", url]);
+    await listener.reported("problem");
+    const { steps } = await check(line.keyFile("alice"), "--url", url);
+    const { step, code, retry, hint = "", message } = steps.at(-1) as Required<Step>;
+    const [problem] = listener.reports.filter(({ event }) => event === "problem");
+    expect({ step, code, retry }).toEqual({ step: "relay", code: problem.code, retry: problem.retry });
+    expect(problem.message).toContain(hint);
+    expect(message).toContain(String(status));
+    const relayStatus = await line.run(["status", "--json", "--url", url]);
+    expect(jsonLines(relayStatus.stderr)).toMatchObject([{ code, hint, retry }]);
+  });
+
+  test("takes no page that is answered with 200 for a relay", async () => {
+    const { code, steps } = await check(line.keyFile("alice"), "--url", await edge(200));
+    expect(code).toBe(4);
+    const message = expect.stringContaining("200");
+    expect(steps.at(-1)).toMatchObject({ step: "relay", ok: false, code: "unreachable", retry: "fix", message });
+  });
+
+  test("names the proxy that it goes through and the variable, without the password", async () => {
+    const env = { ...process.env, NO_PROXY: "", no_proxy: "", http_proxy: "" };
+    const proxy = (await nowhere()).replace("http://", "");
+    jest.replaceProperty(process, "env", { ...env, HTTP_PROXY: `http://user:secret@${proxy}` });
+    const { stdout } = await line.run([
+      "check",
+      "--json",
+      "--key",
+      line.keyFile("alice"),
+      "--url",
+      "http://relay.example",
+    ]);
+    expect(stdout).not.toContain("secret");
+    const [{ steps }] = jsonLines(stdout) as [{ steps: Step[] }];
+    const { message } = steps.find(({ step }) => step === "proxy") as Step;
+    for (const named of ["relay.example:80", `http://${proxy}`, "HTTP_PROXY"]) expect(message).toContain(named);
+    expect(steps.at(-1)).toMatchObject({ step: "relay", ok: false });
+  });
+
+  test("says which address the relay's documents name where that is another one than was dialled", async () => {
+    const dialled = line.url.replace("127.0.0.1", "localhost");
+    const { steps } = await check(line.keyFile("alice"), "--url", dialled);
+    const { ok, message } = steps.find(({ step }) => step === "address") as Step;
+    expect([ok, message]).toEqual([true, expect.stringContaining(`RELAY_BASE_URL=${dialled}`)]);
+    expect(message).toContain(line.url);
   });
 
   test("names RELAY_HTTP_URL, not --url, where that is the address that does not answer", async () => {

@@ -74,13 +74,14 @@ class EvilRelay extends Shell {
 const REFUSAL = {
   ok: false,
   code: EVIL,
+  retry: "fix",
   title: EVIL,
   detail: EVIL,
   hint: EVIL,
   errors: [{ field: EVIL, message: EVIL }],
 };
 const ANSWERS: Readonly<Record<string, object>> = {
-  "/health": {},
+  "/health": { ok: true },
   "/ready": {},
   "/api/onboarding/check-online": { ok: true, agent_id: EVIL, status: EVIL, can_deliver_realtime: false },
   "/api/onboarding/online-agents": { ok: true, online_agents: EVIL, stale_agents: EVIL, offline_agents: EVIL },

@@ -18,7 +18,7 @@ async function verifierWith(pinned: readonly object[], ofRelay: readonly object[
   const relayIssuers = await Issuers.from(ofRelay);
   const ask = () => {
     if (isDown) return Promise.reject(new TypeError("fetch failed"));
-    return Promise.resolve({ status: 200, text: JSON.stringify({ credential: token }) });
+    return Promise.resolve({ status: 200, headers: {}, text: JSON.stringify({ credential: token }) });
   };
   return new CredentialVerifier(new SenderCredentials(ask), {
     pinned: await Issuers.from(pinned),

@@ -8,6 +8,7 @@ const QUERY = { agent: "agent://acme.bob", keyId: `jkt-${BOB.thumbprint}` };
 
 const answer = (status: number, body: unknown): HttpAnswer => ({
   status,
+  headers: {},
   text: typeof body === "string" ? body : JSON.stringify(body),
 });
 const found = (claims: object = {}) => answer(200, { ok: true, credential: issued(claims) });

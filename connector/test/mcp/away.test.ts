@@ -48,7 +48,7 @@ function connection(state: object, later?: { readonly ms: number; readonly state
 async function answer(tool: object, input: object, connector: AgentConnection, ms: number, former?: AgentConnection) {
   const lookUps = { presenceOf: async () => ({}), sessionOf: async () => ({}) };
   const before = former && new McpAgent(former, lookUps);
-  const late = new LateAgent(async () => new McpAgent(connector, lookUps, before));
+  const late = new LateAgent(async (former) => former ?? new McpAgent(connector, lookUps, before));
   const call = { signal: new AbortController().signal, call: new Call() };
   let text = "";
   void runTool(tool as Parameters<typeof runTool>[0], input, late, call).then(({ content }) => {

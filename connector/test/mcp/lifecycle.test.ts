@@ -1,3 +1,4 @@
+import { readFile, writeFile } from "node:fs/promises";
 import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import type { Frame } from "../../../test/support/agent.ts";
 import { freePort } from "../../../test/support/free-port.ts";
@@ -170,6 +171,19 @@ describe("The first call after a connection has ended begins another, without a 
     expect(await alice.call("send_message", { to: ALICE, message: "hi" })).toMatchObject({
       can_deliver_realtime: true,
     });
+  });
+
+  test("as does one while the relay is still asked for the former key", async () => {
+    const { agent, key } = testAgent("alice");
+    const unknown = { ...testAgent("alice"), agent, key: { ...key, keyId: "alice-2" } };
+    const file = await stage.keyFile(unknown);
+    const alice = await stage.hostOf(file, stage.url);
+    await until("it is asked", async () => (await alice.call("my_status")).connection.reason === "unknown_key");
+    await writeFile(file, await readFile(await stage.keyFile(stage.agent("alice"))));
+    expect(await alice.call("send_message", { to: ALICE, message: "hi" })).toMatchObject({
+      can_deliver_realtime: true,
+    });
+    expect(alice.events).not.toContain("closed");
   });
 });
 

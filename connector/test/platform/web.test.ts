@@ -71,10 +71,10 @@ test("A websocket that is cut ends, whatever the other end does", async () => {
 });
 
 test("An answer is decoded, and no redirect is followed", async () => {
-  const { status, body } = await request(`http://127.0.0.1:${port}`, true, {}, AbortSignal.timeout(60_000));
+  const { status, headers, body } = await request(`http://127.0.0.1:${port}`, true, {}, AbortSignal.timeout(60_000));
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
-  expect([status, Buffer.concat(chunks).toString()]).toEqual([302, "here"]);
+  expect([status, Buffer.concat(chunks).toString(), headers]).toMatchObject([302, "here", { location: "/elsewhere" }]);
 });
 
 test("A request that fails tells why, where the platform does", async () => {

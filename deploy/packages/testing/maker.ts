@@ -14,6 +14,8 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const MANIFEST = "testing/package.json";
 const README = "docs/testing.md";
 const TOLD_IN_FILES = "deploy/docker/told-in-files.ts";
+/** What `deploy/local` uses of them. */
+const OF_REDIS = ["deploy/redis/cluster-forming.ts", "deploy/redis/redis-words.ts"];
 /** What the relay is made of. */
 const RELAY = [
   ...["shared/protocol/src", "shared/runtime/src", "shared/window/src"],
@@ -33,6 +35,7 @@ export const testing: Maker = {
     README,
     "deploy/local",
     "deploy/keys",
+    ...OF_REDIS,
     TOLD_IN_FILES,
     "tsconfig.base.json",
     ...RELAY,

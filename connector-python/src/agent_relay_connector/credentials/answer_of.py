@@ -18,19 +18,24 @@ async def answer_of(source: CredentialSource) -> CredentialWithKeys:
     if isinstance(source, str):
         return CredentialWithKeys(source)
     try:
-        return await within(_called(source), timeout_s=RENEWAL_ANSWER_WITHIN_S)
+        given = await within(_called(source), timeout_s=RENEWAL_ANSWER_WITHIN_S)
     except asyncio.TimeoutError:
         raise _too_late() from None
+    if isinstance(given, RelayError):
+        raise given
+    return given
 
 
-async def _called(callback: Callable[[], Awaitable[str | CredentialWithKeys]]) -> CredentialWithKeys:
+async def _called(callback: Callable[[], Awaitable[str | CredentialWithKeys]]) -> CredentialWithKeys | RelayError:
+    """Returns why the callback failed: `asyncio.run` prints what a task that it cancels raises."""
     try:
         given = await callback()
-    except RelayError:
-        raise
+    except RelayError as failure:
+        return failure
     except (Exception, asyncio.CancelledError) as cause:
-        message = "The callback that gives the credential failed; see __cause__."
-        raise RelayError("invalid_credential", message) from cause
+        broken = RelayError("invalid_credential", "The callback that gives the credential failed; see __cause__.")
+        broken.__cause__ = cause
+        return broken
     return given if isinstance(given, CredentialWithKeys) else CredentialWithKeys(given)
 
 

@@ -9,7 +9,7 @@ import { type Failure, failureOf } from "../failure.ts";
 import { readIdentity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
 import { jsonLine, styled, writeLine } from "../output.ts";
-import { checkPresence, checkReachable, checkReady } from "../reach-checks.ts";
+import { checkPresence, checkReachable, checkReady, otherAddress, proxiesOf } from "../reach-checks.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
 import { connectionTransport } from "../transports/connection.ts";
@@ -39,7 +39,11 @@ Without --register nothing changes at the relay. The exit code is that of the fi
       },
       ({ agent, key: { alg, keyId } }) => `${alg} key ${keyId} of ${agent}`,
     );
+    const proxies = proxiesOf(http);
+    if (proxies) await report.step("proxy", async () => proxies);
     const relay = await report.step("relay", () => checkReachable(http));
+    const other = relay && (await otherAddress(http).catch(() => undefined));
+    if (other) await report.step("address", async () => other);
     if (relay) await report.step("ready", () => checkReady(http));
     if (relay && credentials) await report.step("presence", () => checkPresence(credentials.agent, http));
     const hello =

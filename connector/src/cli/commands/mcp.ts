@@ -6,7 +6,7 @@ import { Failure, failureOf, usageError } from "../failure.ts";
 import { httpAddress } from "../http-address.ts";
 import { keyFileOf, readIdentity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
-import { mcpAgent } from "../mcp-agent.ts";
+import { mcpAgents } from "../mcp-agent.ts";
 import { type Listening, serveHttp, serveStdio } from "../mcp-serving.ts";
 import { mcpToken } from "../mcp-token.ts";
 import { RelayHttp } from "../relay-http.ts";
@@ -66,7 +66,7 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
     if (http.isDefault) reporter.warn(`Neither --url nor RELAY_URL says which relay: ${http.url}.`, { url: http.url });
     const takeOver = values["take-over"] === true;
     const options = { key, json, takeOver, trust, requireVerified, maxDeliveryAgeMs };
-    const make: Make = (former) => mcpAgent(options, http, reporter, io, former);
+    const make = mcpAgents(options, http, reporter, io);
     const file = keyFileOf(key, io.env);
     if (address === undefined) return await overStdio(make, file, reporter, io);
     // Before it connects: who starts a server sees how it ends.

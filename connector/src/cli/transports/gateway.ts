@@ -39,7 +39,7 @@ async function untilOnline(agent: string, ms: number, http: RelayHttp, signal: A
 /** With the Idempotency-Key, a request whose answer was lost can be sent again safely: once. */
 async function post(http: RelayHttp, apiKey: string, path: string, body: string): Promise<ControlResult> {
   const headers = { "x-api-key": apiKey, "idempotency-key": crypto.randomUUID() };
-  const attempt = async () => http.requireSuccess(await http.post(path, body, headers));
+  const attempt = async () => http.requireSuccess(await http.post(path, body, headers), true);
   const first = await attempt().catch(failureOf);
   const last = first instanceof Failure && first.code === "unreachable" ? await attempt().catch(failureOf) : first;
   if (!(last instanceof Failure)) return resultOf(last);

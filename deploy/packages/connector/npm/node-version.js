@@ -3,7 +3,7 @@ const NEEDED = 22;
 const version = globalThis.process?.versions?.node;
 
 if (version !== undefined && Number.parseInt(version, 10) < NEEDED) {
-  const line = "npx --yes --package=node@24 -- node <program>";
-  const help = `Without installing another: ${line}; in a project of this package also npm start and relay check in the place of node <program>, without npx --no. GET /connectors at the relay prints the line of relay elsewhere.`;
+  const before = "Install it from https://nodejs.org, or write npx --yes --package=node@24 -- before the command";
+  const help = `${before}, without npx --no. A command with npx --yes --package=… takes --package=node@24 as well.`;
   throw new Error(`agent-relay-connector needs Node ${NEEDED} or later; this is Node ${version}. ${help}`);
 }

@@ -3,7 +3,7 @@ const NEEDED = 24;
 const version = process.versions.node;
 
 if (Number.parseInt(version, 10) < NEEDED) {
-  const line = "npx --yes --package=node@24 node <program>";
-  const help = `Without installing another: ${line}. GET /connectors at the relay prints the line of with-relay.`;
+  const before = "Install it from https://nodejs.org, or write npx --yes --package=node@24 -- before the command";
+  const help = `${before}, without npx --no. A command with npx --yes --package=… takes --package=node@24 as well.`;
   throw new Error(`agent-relay-testing needs Node ${NEEDED} or later; this is Node ${version}. ${help}`);
 }

@@ -17,6 +17,20 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/mcp/key-file.test.ts"],
   },
   {
+    name: "a key file that was replaced counts while the former key is still tried",
+    file: "connector/src/mcp/late-agent.ts",
+    find: 'if (agent.connector.state.status === "online") return agent;',
+    replace: 'if (agent.connector.state.status !== "closed") return agent;',
+    tests: ["connector/test/mcp/late-agent.test.ts", "connector/test/mcp/lifecycle.test.ts"],
+  },
+  {
+    name: "a connection with a former key ends before the next begins",
+    file: "connector/src/mcp/late-agent.ts",
+    find: "await former?.connector.close();",
+    replace: "",
+    tests: ["connector/test/mcp/late-agent.test.ts"],
+  },
+  {
     name: "a model is told why the relay is out of reach",
     file: "connector/src/cli/control/told-states.ts",
     find: "isUnreachable && why !== undefined ?",
@@ -64,6 +78,20 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     find: "hintOf({ code, hint })",
     replace: "hint",
     tests: ["connector/test/cli/ask.test.ts"],
+  },
+  {
+    name: "what an edge answers with 5xx to a send may have arrived",
+    file: "connector/src/cli/relay-http.ts",
+    find: 'answer.status >= 500 ? "unknown" : "refused"',
+    replace: '"refused"',
+    tests: ["connector/test/cli/gateway-outcomes.test.ts"],
+  },
+  {
+    name: "relay check takes no page for a relay",
+    file: "connector/src/cli/reach-checks.ts",
+    find: 'await http.get("/health")',
+    replace: 'await http.request("/health")',
+    tests: ["connector/test/cli/setup.test.ts"],
   },
   {
     name: "relay status tells of others where one agent cannot be told",

@@ -78,9 +78,9 @@ export const CONNECTOR_PYTHON_CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "Python ends nobody's connection while a proxy answers for the relay",
-    file: `${FOLDER}/check_online.py`,
-    find: "if may_pass(answer.status) else",
-    replace: "if False else",
+    file: `${FOLDER}/network_errors.py`,
+    find: 'code = "unreachable" if may_pass(status) else "not_a_relay"',
+    replace: 'code = "not_a_relay"',
     tests: UNIT,
   },
   {
@@ -156,8 +156,8 @@ export const CONNECTOR_PYTHON_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python ends a start that cannot heal",
     file: `${FOLDER}/first_start.py`,
-    find: "if not self._is_over and is_final:",
-    replace: "if False:",
+    find: 'return not self._is_over and error.retry == "fix" and not may_heal',
+    replace: "return False",
     tests: UNIT,
   },
   {

@@ -202,7 +202,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a presence comes with 200",
     file: "connector/src/check-online.ts",
-    find: "if (status === 200 && presence !== undefined)",
+    find: "if (answer.status === 200 && presence !== undefined)",
     replace: "if (presence !== undefined)",
     tests: ["connector/test/first-start.test.ts"],
   },
@@ -225,6 +225,13 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/address.ts",
     find: 'websocket.endsWith("/ws") ?',
     replace: "true ?",
+    tests: ["connector/test/parts.test.ts"],
+  },
+  {
+    name: "a relay's address has no password, even with a slash in it",
+    file: "connector/src/address.ts",
+    find: 'text.includes("@")',
+    replace: 'authority.includes("@")',
     tests: ["connector/test/parts.test.ts"],
   },
   {
@@ -251,15 +258,15 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start that cannot succeed ends",
     file: "connector/src/first-start.ts",
-    find: "if (!this.#isOver && isFinal)",
-    replace: "if (false)",
+    find: 'return !this.#isOver && error.retry === "fix" && !mayHeal;',
+    replace: "return false;",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
     name: "an agent that was online outlasts every outage",
     file: "connector/src/first-start.ts",
-    find: "if (!this.#isOver && isFinal)",
-    replace: "if (isFinal)",
+    find: 'return !this.#isOver && error.retry === "fix" && !mayHeal;',
+    replace: 'return error.retry === "fix" && !mayHeal;',
     tests: ["connector/test/first-start.test.ts"],
   },
   {
