@@ -62,7 +62,8 @@ socket.addEventListener("message", ({ data }) => {
     console.error(`${frame.code}: ${frame.message} ${frame.hint}`);
   }
 });
-socket.addEventListener("error", () => console.error(`No relay answers at ${url}.`));
+const check = "Check the address, any proxy, and that the edge serves the HTTP/2 websockets that it announces.";
+socket.addEventListener("error", () => console.error(`The websocket ${url} did not open, or was lost. ${check}`));
 socket.addEventListener("close", ({ code }) => {
   clearInterval(heartbeat);
   console.error(`closed with ${code}`);

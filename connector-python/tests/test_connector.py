@@ -1,8 +1,11 @@
 """A connector without a relay: what it is given, and what it says of it."""
 
 import asyncio
+import gc
+import socket
+import sys
 import unittest
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from agent_relay_connector import Connector, RelayError, Trust
@@ -106,3 +109,57 @@ class AnotherEventLoop(unittest.TestCase):
 
         asyncio.run(begin())
         asyncio.run(go_on())
+
+
+class AProgramThatEnds(unittest.TestCase):
+    def leaves_nothing(self, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """main: raises SystemExit."""
+        left: list[Any] = []
+
+        async def watched() -> None:
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: left.append(context))
+            await main()
+
+        with self.assertNoLogs("agent_relay_connector"), self.assertRaises(SystemExit):
+            asyncio.run(watched())
+        gc.collect()
+        self.assertEqual(left, [])
+
+    def test_while_its_connector_waits_for_an_upgrade_leaves_no_task(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silent.setblocking(False)
+            connector = Connector(f"http://127.0.0.1:{silent.getsockname()[1]}", agent="agent://a", key=KEY)
+
+            async def main() -> None:
+                starting = asyncio.create_task(connector.start())
+                loop = asyncio.get_running_loop()
+                connection, _ = await loop.sock_accept(silent)
+                self.addCleanup(connection.close)
+                await loop.sock_recv(connection, 1)
+                sys.exit(starting.done())
+
+            self.leaves_nothing(main)
+
+    def test_while_its_credential_is_asked_for_does_not_blame_the_callback(self) -> None:
+        async def main() -> None:
+            asked = asyncio.Event()
+
+            async def credential() -> str:
+                asked.set()
+                await asyncio.Event().wait()
+                return ""
+
+            connector = Connector(NOWHERE, agent="agent://a", key=KEY, credential=credential)
+            starting = asyncio.create_task(connector.start())
+            await asked.wait()
+            sys.exit(starting.done())
+
+        self.leaves_nothing(main)
+
+    def test_in_a_listener_does_not_log_it_as_a_failure(self) -> None:
+        async def main() -> None:
+            connector = Connector(NOWHERE, agent="agent://a", key=KEY)
+            connector.on("state", lambda state: sys.exit() if state.status == "connecting" else None)
+            await connector.start()
+
+        self.leaves_nothing(main)

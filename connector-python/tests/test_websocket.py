@@ -14,6 +14,7 @@ import websockets
 from agent_relay_connector.frames import Frame, HelloFrame
 from agent_relay_connector.limits import MAX_INCOMING_BYTES
 from agent_relay_connector.network_errors import unreachable
+from agent_relay_connector.reads_first import _ReadsFirst
 from agent_relay_connector.websocket import NO_CODE, Websocket
 
 from .times import GENEROUS_S
@@ -73,6 +74,28 @@ class AFrame(unittest.IsolatedAsyncioTestCase):
             end = End(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}")
             code, _ = await end.reached()
         self.assertEqual((len(end.frames), code), (1, NO_CODE))
+
+
+class AWriteAfterTheEnd(unittest.IsolatedAsyncioTestCase):
+    async def test_is_dropped(self) -> None:
+        class Ended(asyncio.Transport):
+            def write_eof(self) -> None:
+                written.append(None)
+
+            def write(self, data: object) -> None:
+                written.append(data)
+
+            def is_closing(self) -> bool:
+                return False
+
+        written: list[object] = []
+        transport = _ReadsFirst(Ended())
+        transport.write(b"before")
+        transport.write_eof()
+        transport.write(b"after")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.assertEqual(written, [b"before", None])
 
 
 class AProcessThatStoodStill(unittest.IsolatedAsyncioTestCase):

@@ -4,8 +4,16 @@ set -eu
 
 # nginx asks all name servers in turn, but only the first of resolv.conf has to know the names of containers.
 # It cannot use an address with a zone.
-server=$(awk '$1 == "nameserver" && $2 !~ /%/ { print $2 ~ /:/ ? "[" $2 "]" : $2; exit }' /etc/resolv.conf)
-echo "resolver ${server:-127.0.0.1} valid=1s;" > /tmp/edge-resolver.conf
+server=$(awk '
+  { sub(/\r$/, "") }
+  $1 == "nameserver" && $2 ~ /^[0-9A-Fa-f.:]+$/ { print $2 ~ /:/ ? "[" $2 "]" : $2; exit }
+' /etc/resolv.conf 2> /dev/null) || :
+if [ -z "$server" ]; then
+  # As the C library does.
+  server=127.0.0.1
+  echo "edge: /etc/resolv.conf names no name server that nginx can use: the edge asks $server. Set dns of the edge." >&2
+fi
+echo "resolver $server valid=1s;" > /tmp/edge-resolver.conf
 
 # Each port once more for IPv6, unless nginx cannot open it: some kernels have no IPv6.
 cat /etc/nginx/nginx.conf /etc/nginx/edge/*.conf 2> /dev/null |

@@ -1,4 +1,5 @@
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
@@ -6,7 +7,10 @@ import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { problemOf } from "runtime/http/problem.ts";
 import { settingsReader } from "runtime/settings.ts";
 import { EDGE_PATHS, METHODS } from "../support/edge-requests.ts";
+import { runProgram } from "../support/run-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
+const START = await readFile(new URL("../../deploy/docker/edge.sh", import.meta.url), "utf8");
 const CONF = await readFile(new URL("../../deploy/docker/nginx.conf", import.meta.url), "utf8");
 
 describe("the edge", () => {
@@ -50,6 +54,42 @@ describe("the edge", () => {
     for (const zone of CONF.matchAll(/limit_\w+_zone (\S+) /g)) expect(zone[1]).toBe("$client_network");
   });
 });
+
+describe("the start of the edge", () => {
+  test.each([
+    ["the first one", "nameserver 10.0.0.2\nnameserver 10.0.0.3\n", "10.0.0.2"],
+    ["an IPv6 one", "nameserver fd00::2\n", "[fd00::2]"],
+    ["one after those that nginx cannot use", "nameserver fe80::1%eth0\nnameserver\nnameserver 10.0.0.2", "10.0.0.2"],
+    ["one of a file with CRLF", "search lan\r\nnameserver fd00::2\r\n", "[fd00::2]"],
+  ])("has nginx ask a name server of resolv.conf: %s", async (_, resolvConf, server) => {
+    expect(await start(resolvConf)).toEqual({ code: 0, stderr: "", resolver: `resolver ${server} valid=1s;\n` });
+  });
+
+  test.each([
+    ["that is missing", undefined],
+    ["without a name server", "search lan\n"],
+    ["without one that nginx can use", "nameserver fe80::1%eth0\n"],
+  ])("says in one line which name server nginx asks after a resolv.conf %s", async (_, resolvConf) => {
+    expect(await start(resolvConf)).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/^edge: .*127\.0\.0\.1.*\n$/),
+      resolver: "resolver 127.0.0.1 valid=1s;\n",
+    });
+  });
+});
+
+/** Runs edge.sh with files of its own, where every name resolves and nginx takes every configuration. */
+async function start(resolvConf: string | undefined) {
+  await using folder = await temporaryFolder();
+  const at = (name: string) => join(folder.path, name);
+  if (resolvConf !== undefined) await writeFile(at("resolv.conf"), resolvConf);
+  await mkdir(at("bin"));
+  for (const program of ["nginx", "getent"]) await writeFile(at(`bin/${program}`), "#!/bin/sh\n", { mode: 0o755 });
+  const script = START.replaceAll(/\/tmp\/|\/etc\/(?=resolv)/g, at("/"));
+  const env = { ...process.env, PATH: `${at("bin")}:${process.env.PATH}` };
+  const { code, stderr } = await runProgram("sh", ["-c", script], { env });
+  return { code, stderr, resolver: await readFile(at("edge-resolver.conf"), "utf8") };
+}
 
 /** The service that nginx hands a request to: the first regular expression that fits, else the prefix `/`. */
 function routeOf(method: string, path: string): string | undefined {

@@ -35,6 +35,8 @@ class Background:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _ended(self, task: "asyncio.Task[Any]") -> None:
+        """SystemExit and KeyboardInterrupt end the program: the event loop raises them itself."""
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("a task of the connector failed", exc_info=task.exception())
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, Exception):
+            log.error("a task of the connector failed", exc_info=failure)

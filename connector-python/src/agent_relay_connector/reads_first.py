@@ -30,6 +30,7 @@ class _ReadsFirst:
         self._unwritten: list[bytes] = []
         self._rounds = 0
         self._quiet_rounds = 0
+        self._has_ended = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -44,7 +45,9 @@ class _ReadsFirst:
         self._unwritten.append(data)
 
     def write_eof(self) -> None:
+        """A write after it is dropped: the library may still close a connection whose tasks were cancelled."""
         self._write_all()
+        self._has_ended = True
         self._transport.write_eof()
 
     def close(self) -> None:
@@ -61,7 +64,7 @@ class _ReadsFirst:
 
     def _write_all(self) -> None:
         unwritten, self._unwritten = self._unwritten, []
-        if unwritten and not self._transport.is_closing():
+        if unwritten and not self._has_ended and not self._transport.is_closing():
             self._transport.write(b"".join(unwritten))
 
 
@@ -79,6 +82,13 @@ class _Legacy(_Newest):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(None)
+
+    def fail_connection(self, code: int = 1006, reason: str = "") -> None:
+        """The library would leave the end of a failed handshake to a task for which nobody waits."""
+        if hasattr(self, "transfer_data_task"):
+            super().fail_connection(code, reason)
+        else:
+            self.transport.abort()
 
 
 # Nothing pauses the reading. A round reads 256 KiB at most, and all of it is handed over before the next one.

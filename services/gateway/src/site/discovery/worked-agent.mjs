@@ -114,7 +114,8 @@ function submit(type, fields) {
 }
 
 await new Promise((registered) => {
-  socket.addEventListener("error", () => fail(`There is no websocket at ${socket.url}.`));
+  const check = "Check the address, any proxy, and that the edge serves the HTTP/2 websockets that it announces.";
+  socket.addEventListener("error", () => fail(`The websocket ${socket.url} did not open, or was lost. ${check}`));
   socket.addEventListener("close", ({ code }) => fail(`The relay closed the connection: ${code}.`));
   socket.addEventListener("message", ({ data }) => {
     const frame = JSON.parse(data);

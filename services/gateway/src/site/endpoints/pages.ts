@@ -32,10 +32,10 @@ interface Exchange {
 export function pageEndpoints({ settings }: { readonly settings: PageSettings }): PageHandlers {
   const atBaseAddress = renderPages(settings);
   const elsewhere = renderPages(settings, "relative");
-  const { host } = new URL(settings.baseUrl);
+  const baseUrl = new URL(settings.baseUrl);
   const page = (id: PageId) => (ctx: Exchange) => {
     ctx.set("Content-Security-Policy", PAGE_POLICY);
-    return (isSentTo(host, ctx) ? atBaseAddress : elsewhere)[id];
+    return (isSentTo(baseUrl, ctx) ? atBaseAddress : elsewhere)[id];
   };
   const cached = (text: string) => (ctx: Exchange) => {
     ctx.set("Cache-Control", CACHED);
@@ -54,10 +54,10 @@ export function pageEndpoints({ settings }: { readonly settings: PageSettings })
 }
 
 /**
- * Whether the client asked at that host. Only how links are written depends on it, never where they lead: the base address may
- * have a path prefix without a slash at its end, and the relay's own port has no prefix.
+ * Whether the client asked at that address. Only how links are written depends on it, never where they lead: the base address
+ * may have a path prefix without a slash at its end, and the relay's own port has no prefix. Some proxies drop the port.
  */
-function isSentTo(host: string, ctx: Exchange): boolean {
+function isSentTo({ host, hostname }: URL, ctx: Exchange): boolean {
   const named = [ctx.get("Host"), ...ctx.get("X-Forwarded-Host").split(",")];
-  return named.some((name) => name.trim().toLowerCase() === host);
+  return named.some((name) => [host, hostname].includes(name.trim().toLowerCase()));
 }
