@@ -22,7 +22,10 @@ test("What is said again and again is said once a minute, with how often it was 
 test("A relay writes few lines with all that it says unasked; what is about an envelope is told of each", () => {
   const emitter = new Emitter();
   const stderr = new PassThrough();
-  const connector = { agent: "agent://alice", on: emitter.on.bind(emitter) } as unknown as Connector;
+  const connector = {
+    ...{ agent: "agent://alice", state: { status: "online" } },
+    on: emitter.on.bind(emitter),
+  } as unknown as Connector;
   reportConnection(connector, "ws://relay", new Reporter(stderr, true), true);
   for (let n = 0; n < 100; n += 1) {
     emitter.emit("notice", { kind: "slow_down", envelopesPerSecond: 1, bytesPerSecond: n });
