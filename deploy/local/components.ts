@@ -12,16 +12,10 @@ import { readWsConnectorSettings } from "ws-connector/settings.ts";
 /** A service that is yet to be made. Both throw SettingsError. */
 interface Component {
   check(env: Environment): void;
-  create(env: Environment, options: ComponentOptions): HttpService;
+  create(env: Environment, options: { readonly logger: Logger }): HttpService;
 }
 
-interface ComponentOptions {
-  readonly logger: Logger;
-  /** Of the connectors, when they run here. */
-  readonly connectionCount: (() => number) | undefined;
-}
-
-/** In the order of their start: reports read the window that the others open, and both count the connectors' websockets. */
+/** In the order of their start: reports read the window that the others open. */
 export const COMPONENTS: Readonly<Record<ServiceName, Component>> = {
   "ws-connector": component(readWsConnectorSettings, createWsConnector),
   gateway: component(readGatewaySettings, createGateway),
@@ -31,7 +25,7 @@ export const ALL_SERVICES = Object.keys(COMPONENTS) as ServiceName[];
 
 function component<Settings>(
   read: (env: Environment) => Settings,
-  create: (settings: Settings, options: ComponentOptions) => HttpService,
+  create: (settings: Settings, options: { readonly logger: Logger }) => HttpService,
 ): Component {
   return {
     check: read,

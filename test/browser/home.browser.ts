@@ -34,15 +34,18 @@ describe("The live window", () => {
     const alice = await relay.online(pod, "alice");
     await relay.online(pod, "bob");
     await alice.ask(relay.envelope("alice", "message.send", { to: "agent://bob" }));
+    await alice.ask(relay.envelope("alice", "session.request", { to: "agent://bob", payload: { purpose: "talk" } }));
     const request = { from: "agent://alice", to: "agent://bob", purpose: "to see it on a page" };
     const answer = await http.post(`${pod.url}/v1/sessions/request`, request, relay.credentials("alice"));
     expect(answer.body.target_delivery.status).toBe("online");
     await visit.readsAgain();
     await visit.says("agents", /^Agents: 2 online, 0 stale/);
-    await visit.says("minutes", /: 2 in the last hour/);
-    await visit.says("funnel", /connector onboarding 2, message delivery 1, session negotiation 1/);
+    await visit.says("minutes", /: 3 in the last hour/);
+    await visit.says("funnel", /connector onboarding 2, message delivery 1, session negotiation 2/);
     await visit.says("freshness", /^Session proof: 2:59:\d\d until it is due/);
-    expect(await visit.page.locator("#totals dd").first().textContent()).toBe("2");
+    const totals = await visit.page.locator("#totals dd").allTextContents();
+    // Published, accepted from websockets, sessions requested, of them to online targets.
+    expect(totals.slice(0, 4)).toEqual(["3", expect.any(String), "2", "2"]);
     expect(visit.faults).toEqual([]);
   }, 40_000);
 

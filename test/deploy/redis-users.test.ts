@@ -29,7 +29,7 @@ const WORK: Readonly<
       ...(["flush_counters", "read_credentials", "read_gateway_keys", "read_presence", "read_session"] as const),
       ...(["record_promotions", "use_limit"] as const),
     ],
-    sends: ["hget", "hmget"],
+    sends: ["hget", "hgetall", "hmget"],
   },
   "ws-connector": {
     scripts: [
@@ -44,6 +44,7 @@ const WORK: Readonly<
         "disconnect",
       ] as const),
       ...([
+        "lease_connections",
         "lease_shares",
         "list_agents",
         "mark_congestion",
@@ -56,7 +57,7 @@ const WORK: Readonly<
       "reserve_decision",
       "touch_agents",
     ],
-    sends: ["hget", "hmget", "spublish", "ssubscribe", "sunsubscribe"],
+    sends: ["hget", "hgetall", "hmget", "spublish", "ssubscribe", "sunsubscribe"],
   },
   "ops-reporting": {
     scripts: [
@@ -70,7 +71,7 @@ const WORK: Readonly<
       "snapshot_control",
       "use_limit",
     ],
-    sends: ["hget", "hmget"],
+    sends: ["hget", "hgetall", "hmget"],
   },
   "window-reset": { scripts: OPENING, sends: ["hmget", "scan", "unlink"] },
 };

@@ -16,7 +16,8 @@ let document: any;
 let api: OpenApi;
 
 beforeAll(async () => {
-  text = await (await fetch(`${pod.url}/openapi.json`)).text();
+  // The relay closes a connection that is idle for 10 s, and most tests ask for nothing.
+  text = await (await fetch(`${pod.url}/openapi.json`, { headers: { connection: "close" } })).text();
   document = JSON.parse(text);
   api = new OpenApi(document);
 });
@@ -27,14 +28,9 @@ const PLACES = CATALOGUE.flatMap(([id, surface]) =>
 );
 const operationAt = (method: string, path: string) => api.operationAt(method, path);
 
-/** The examples of one body, by value; of a live one, the answer that its address gives now. */
-async function valuesOf(examples: object): Promise<unknown[]> {
-  return await Promise.all(
-    Object.values(examples).map(async (one) => {
-      const { value, "x-live": live, "x-needs": needs } = api.resolved(one);
-      return live === undefined || needs !== undefined ? value : (await answerOf(live)).body;
-    }),
-  );
+/** The examples of one body, by value. */
+function valuesOf(examples: object): unknown[] {
+  return Object.values(examples).map((one) => api.resolved(one).value);
 }
 
 test("The document says what it is and where the relay is", () => {
@@ -70,13 +66,11 @@ describe.each(PLACES)("%s %s", (method, path, id, surface) => {
     }
   });
 
-  test("has one example of what is sent and one of the answer, at most 2 KB each and without stand-ins", () => {
+  test("has one example of what is sent and one of the answer, by value and without stand-ins", () => {
     const { requestBody, responses } = operationAt(method, path);
-    const answer = id === "packageFile" ? undefined : responses[surface.status];
-    for (const part of [requestBody, answer].filter((one) => one !== undefined)) {
+    for (const part of [requestBody, responses[surface.status]].filter((one) => one !== undefined)) {
       const [{ examples }] = Object.values<{ examples: object }>(part.content) as [{ examples: object }];
-      expect(Object.keys(examples)).toHaveLength(1);
-      expect(JSON.stringify(examples).length).toBeLessThanOrEqual(2048);
+      expect(valuesOf(examples)).toEqual([expect.anything()]);
       expect(JSON.stringify(examples)).not.toMatch(/"<\w+>"/);
     }
   });
@@ -91,11 +85,11 @@ describe.each(PLACES)("%s %s", (method, path, id, surface) => {
     expect(operationAt(method, path).security).toEqual(surface.apiKey ? [{ apiKey: [] }] : undefined);
   });
 
-  test("has examples that its schemas take", async () => {
+  test("has examples that its schemas take", () => {
     const { requestBody, responses, parameters = [] } = operationAt(method, path);
     const contents = [requestBody, ...Object.values(responses)].flatMap((part) => Object.values(part?.content ?? {}));
     for (const { schema, examples = {} } of contents as { schema: object; examples?: Record<string, object> }[]) {
-      for (const value of await valuesOf(examples)) expect(api.faultsOf(schema, value)).toEqual([]);
+      for (const value of valuesOf(examples)) expect(api.faultsOf(schema, value)).toEqual([]);
     }
     for (const { schema, example } of parameters) {
       if (example !== undefined) expect(api.faultsOf(schema, example)).toEqual([]);
@@ -115,9 +109,9 @@ test.each(CATALOGUE.filter(([, { request }]) => request !== null))(
 
 test.each(CATALOGUE)(
   "The answer examples of %s are what the relay itself would give",
-  async (_id, { method, path, response, status, media }) => {
-    const { examples = {} } = operationAt(method, path).responses[status].content[media];
-    for (const value of await valuesOf(examples)) expect(response.safeParse(value).error).toBeUndefined();
+  (_id, { method, path, response, status, media }) => {
+    const { examples } = operationAt(method, path).responses[status].content[media];
+    for (const value of valuesOf(examples)) expect(response.safeParse(value).error).toBeUndefined();
   },
 );
 

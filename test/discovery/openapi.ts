@@ -1,4 +1,4 @@
-import { Ajv2020 } from "ajv/dist/2020.js";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { until } from "../support/until.ts";
 
@@ -10,6 +10,7 @@ const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }));
 /** An OpenAPI document as a client reads it: by following its references. */
 export class OpenApi {
   readonly document: Part;
+  readonly #validators = new Map<string, ValidateFunction>();
 
   constructor(document: Part) {
     this.document = document;
@@ -38,10 +39,20 @@ export class OpenApi {
 
   /** What is wrong with a value, by a schema of the document. */
   faultsOf(schema: object, value: unknown): unknown[] {
-    const { schemas } = this.document.components;
-    const validate = ajv.compile({ ...schema, components: { schemas } });
+    const validate = this.#validatorOf(schema);
     validate(value);
     return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+  }
+
+  /** Compiled once: that takes far longer than to validate. */
+  #validatorOf(schema: object): ValidateFunction {
+    const text = JSON.stringify(schema);
+    const known = this.#validators.get(text);
+    if (known !== undefined) return known;
+    const { schemas } = this.document.components;
+    const made = ajv.compile({ ...schema, components: { schemas } });
+    this.#validators.set(text, made);
+    return made;
   }
 }
 

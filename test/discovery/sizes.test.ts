@@ -11,8 +11,8 @@ import { given, useRelay } from "../support/use-relay.ts";
 /** Source: docs/protocol.md#discovery. With packages and a contact the documents are longest. */
 const KB = 1024;
 const LLMS_BYTES = 12 * KB;
-const OPENAPI_BYTES = 200 * KB;
-const OPENAPI_COMPRESSED_BYTES = 30 * KB;
+const OPENAPI_BYTES = 260 * KB;
+const OPENAPI_COMPRESSED_BYTES = 36 * KB;
 const ASYNCAPI_BYTES = 60 * KB;
 const ASYNCAPI_COMPRESSED_BYTES = 12 * KB;
 const SESSION_REQUEST_GUIDE_BYTES = 8 * KB;
@@ -50,7 +50,7 @@ test("llms.txt is at most 12 KB", async () => {
   expect(await bytesOf(SURFACES.instructions.path)).toBeLessThanOrEqual(LLMS_BYTES);
 });
 
-test("openapi.json is at most 200 KB, and 30 KB compressed", async () => {
+test("openapi.json is at most 260 KB, and 36 KB compressed", async () => {
   const { path } = SURFACES.openapi;
   expect(await bytesOf(path)).toBeLessThanOrEqual(OPENAPI_BYTES);
   for (const encoding of ["gzip", "br"]) {

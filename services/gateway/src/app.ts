@@ -41,7 +41,6 @@ export interface GatewayParts {
   readonly limits: RateLimits;
   readonly presenceStore: PresenceStore;
   readonly packages: Packages;
-  readonly connectionCount: (() => number) | undefined;
 }
 
 /** Koa with every surface of the gateway mounted: the API, the site, and the probes. */
@@ -49,10 +48,10 @@ export function createGatewayApp(parts: GatewayParts): Koa {
   const { settings, logger, link, window, counters, keys, gatewayKey, publisher, limits, presenceStore, packages } =
     parts;
   const { tracing } = parts;
-  const readiness = { link, window, presenceStore, keys, connectionCount: parts.connectionCount };
+  const readiness = { link, window, presenceStore, keys };
   const api = {
     ...simpleRequestEndpoints({ keys, limits, publisher, settings, tracing }),
-    ...presenceEndpoints({ presenceStore, limits }),
+    ...presenceEndpoints({ window, presenceStore, limits }),
     ...sessionEndpoints({ link, limits, window }),
     ...feedbackEndpoints({ link, window, limits, settings }),
     ...credentialEndpoints({ link, keys, limits, window }),

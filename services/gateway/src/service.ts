@@ -24,18 +24,12 @@ import { GatewayKey } from "./gateway-key.ts";
 import type { GatewaySettings } from "./settings.ts";
 import { readPackages } from "./site/packages.ts";
 
-interface GatewayOptions {
-  readonly logger: Logger;
-  /** Websockets of this process, where a connector shares it. */
-  readonly connectionCount?: (() => number) | undefined;
-}
-
 /**
  * The gateway: the HTTP API (simple sends, session requests, presence, feedback, self-test) and the public site. Stop the
  * server that calls `handler` before this: `stop` then writes the last counters and disconnects from Redis.
  * @throws {SettingsError} when RELAY_PACKAGES_DIR does not hold what its index says.
  */
-export function createGateway(settings: GatewaySettings, { logger, connectionCount }: GatewayOptions): HttpService {
+export function createGateway(settings: GatewaySettings, { logger }: { readonly logger: Logger }): HttpService {
   const { partitions, gatherMs, offlineAfterMs, proofFreshnessMs, deployId } = settings;
   const link = redisAt({ url: settings.redisUrl, name: "gateway", logger });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
@@ -70,7 +64,6 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
     }),
     presenceStore: new PresenceStore({ link, window, offlineAfterMs }),
     packages: readPackages(settings.packagesDir),
-    connectionCount,
   });
   observeLinks(metrics, link);
   observeCounters(metrics, counters);

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { CheckOnline } from "protocol/contract/presence.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { presenceOf } from "window/presence.ts";
@@ -27,13 +27,23 @@ test("check-online says since when a connection has held the agent", async () =>
 test("the advice to hold counts down, and ends when the agent was held for 90 s: it is stable", () => {
   const seconds = (heldMs: number) => {
     const presence = presenceOf(NOW, NOW, NOW - heldMs, PRESENCE_LIMITS.offlineAfterMs);
-    const { stable, next_action } = presenceOfAgent("agent://bob", presence);
+    const { stable, next_action } = presenceOfAgent("agent://bob", presence, { now: NOW, windowStartedAt: 0 });
     return [stable, Number(/(\d+) s\b/.exec(next_action)?.[1] ?? 0)];
   };
   expect(seconds(30_000)).toEqual([false, 60]);
   expect(seconds(85_000)).toEqual([false, 5]);
   expect(seconds(90_000)).toEqual([true, 0]);
   expect(seconds(9_000_000)).toEqual([true, 0]);
+});
+
+test.each([
+  [WINDOW_LIMITS.youngMs - 1, true],
+  [WINDOW_LIMITS.youngMs, false],
+])("of an agent that was not seen in a window of %i ms, when that began is said: %j", (ageMs, isSaid) => {
+  const windowStartedAt = NOW - ageMs;
+  const presence = presenceOf(NOW, null, null, PRESENCE_LIMITS.offlineAfterMs);
+  const { next_action } = presenceOfAgent("agent://bob", presence, { now: NOW, windowStartedAt });
+  expect(next_action.includes(new Date(windowStartedAt).toISOString().slice(0, 19))).toBe(isSaid);
 });
 
 test("who asks for an agent that is online is told to request, stable or not: no guide waits for it either", async () => {

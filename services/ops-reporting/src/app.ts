@@ -25,13 +25,12 @@ export interface OpsReportingDeps {
   readonly counters: Counters;
   readonly presenceStore: PresenceStore;
   readonly limits: AddressLimits;
-  readonly connectionCount: (() => number) | undefined;
 }
 
 /** Koa with every surface of ops-reporting mounted. */
 export function createOpsReportingApp(deps: OpsReportingDeps): Koa {
-  const { settings, logger, link, presenceStore, limits, counters, window, connectionCount } = deps;
-  const reader = new WindowReader({ link, window, presenceStore, connectionCount, ...settings });
+  const { settings, logger, link, presenceStore, limits, counters, window } = deps;
+  const reader = new WindowReader({ link, window, presenceStore, ...settings });
   const handlers = {
     ...reportEndpoints(reader, settings),
     ...guideEndpoints(reader, limits, settings),

@@ -14,19 +14,13 @@ import { readSnapshot } from "window/snapshot.ts";
 import { createOpsReportingApp } from "./app.ts";
 import type { OpsReportingSettings } from "./settings.ts";
 
-interface OpsReportingOptions {
-  readonly logger: Logger;
-  /** Websockets of this process, where a connector shares it. */
-  readonly connectionCount?: (() => number) | undefined;
-}
-
 /**
  * Reports about the process window: reads, but for the count of its own views. It opens no window. Stop the server that
  * feeds `handler` first: `stop` then writes the counters and leaves Redis.
  */
 export function createOpsReporting(
   settings: OpsReportingSettings,
-  { logger, connectionCount }: OpsReportingOptions,
+  { logger }: { readonly logger: Logger },
 ): HttpService {
   const { partitions, offlineAfterMs } = settings;
   const link = redisAt({ url: settings.redisUrl, name: "ops-reporting", logger });
@@ -54,7 +48,6 @@ export function createOpsReporting(
     counters,
     presenceStore,
     limits,
-    connectionCount,
   });
   observeLinks(metrics, link);
   observeCounters(metrics, counters);

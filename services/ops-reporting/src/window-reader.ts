@@ -2,6 +2,7 @@ import { REPORT_LIMITS } from "protocol/contract/limits.ts";
 import { type GatewayKey, readGatewayKeys } from "window/gateway-keys.ts";
 import { JourneysCopy } from "window/journeys.ts";
 import { SeenPromotions } from "window/lapses.ts";
+import { countConnections } from "window/pod-connections.ts";
 import type { PresenceCounts, PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
 import type { Journey } from "window/records/journey.ts";
@@ -19,8 +20,8 @@ export interface ReportParts {
   readonly presence: PresenceCounts & { readonly missing?: readonly number[] };
   readonly journeys: readonly Journey[];
   readonly gatewayKeys: readonly GatewayKey[];
-  /** Websockets of this process; undefined when other processes have them. */
-  readonly connections: number | undefined;
+  /** Websockets of all pods. */
+  readonly connections: number;
 }
 export type ReportPart = keyof ReportParts;
 
@@ -55,9 +56,8 @@ export class WindowReader {
     readonly presenceStore: PresenceStore;
     readonly offlineAfterMs: number;
     readonly proofFreshnessMs: number;
-    readonly connectionCount?: (() => number) | undefined;
   }) {
-    const { link, window, presenceStore, connectionCount } = options;
+    const { link, window, presenceStore } = options;
     this.#link = link;
     this.#window = window;
     this.#promotions = new SeenPromotions(link, window.partitions);
@@ -71,7 +71,7 @@ export class WindowReader {
       presence: shared(() => presenceStore.count()),
       journeys: shared(() => journeys.read()),
       gatewayKeys: shared(() => readGatewayKeys(link)),
-      connections: shared(async () => connectionCount?.()),
+      connections: shared(() => countConnections(link)),
     };
     this.#targets = new SharedReads((key) => readTarget(link, window, queryOf(key), options), {
       keptMs: REPORT_LIMITS.keptReadMs,

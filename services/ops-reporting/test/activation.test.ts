@@ -38,7 +38,9 @@ describe("the activation", () => {
   test.each<WindowName>([...WAITING, "proofFreshNobodyOnline"])(
     "advises in the window %s what its connectors need",
     (name) => {
-      expect(activationOf(WINDOWS[name], SETTINGS).nextAction).toContain(fleetAdvice(WINDOWS[name].presence));
+      expect(activationOf(WINDOWS[name], SETTINGS).nextAction).toContain(
+        fleetAdvice(WINDOWS[name].presence, WINDOWS[name]),
+      );
     },
   );
 
@@ -55,7 +57,7 @@ describe("the activation", () => {
 
   test("asks for a connector first when the proof is stale and nobody is online", () => {
     const alone = { ...WINDOWS.proofStale, presence: { ok: 0, stale: 0, critical_stale: 0, offline: 1 } };
-    expect(activationOf(alone, SETTINGS).nextAction).toContain(fleetAdvice(alone.presence));
+    expect(activationOf(alone, SETTINGS).nextAction).toContain(fleetAdvice(alone.presence, alone));
   });
 
   test("is part of the operator's quick scan, with the figures", () => {

@@ -96,6 +96,10 @@ describe("domain-routing", () => {
     expect(report.stale_custom_domain_hints).toEqual([]);
   });
 
+  test("the websocket address that is expected has no path, as the base address has none", () => {
+    expect(reportOf({}).expected).toMatchObject({ base_url: "https://relay.example", ws_url: "wss://relay.example" });
+  });
+
   test("hints at links that lead elsewhere, and at another scheme, most urgent first", () => {
     expect(hintsOf({ host: "new.example" }, { publicHosts: ["new.example"] })).toEqual([
       "base_url_host_not_expected",

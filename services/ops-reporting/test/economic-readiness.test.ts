@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { EconomicReadiness, READINESS_STAGES } from "protocol/contract/reports/economic-readiness.ts";
 import { economicReadiness } from "../src/reports/economic-readiness.ts";
-import { numbersIn, SETTINGS, WINDOWS } from "./report-sources.ts";
+import { numbersIn, SETTINGS, sourceOf, WINDOWS } from "./report-sources.ts";
 
 type WindowName = keyof typeof WINDOWS;
 
@@ -43,7 +43,7 @@ describe("economic-readiness", () => {
   test("knows stage by stage what is ready, and by which evidence", () => {
     expect(readiness("busy").stages.map(({ status, evidence }) => [status, numbersIn(evidence)])).toEqual([
       ["ready", [20]],
-      ["ready", [40]],
+      ["ready", [30, 12]],
       ["ready", [10, 10, 0, 6]],
       ["ready", [2, 59]],
       ["blocked", [1]],
@@ -51,6 +51,21 @@ describe("economic-readiness", () => {
     ]);
     expect(numbersIn(readiness("busy").operator_quick_scan.headline)).toEqual([4, 6]);
     expect(readiness("empty").stages[1]).toMatchObject({ status: "not_shown_yet", blockers: [] });
+  });
+
+  test("calls message delivery ready only once a message found its target online; a session request is none", () => {
+    const statusAfter = (published: number, reached: number) => {
+      const counters = new Map([
+        ["published_envelopes", published],
+        ["published_to_online_target", reached],
+        ["session_requests", 1],
+        ["session_requests_to_online_target", 1],
+      ]);
+      return economicReadiness(sourceOf({ counters }), SETTINGS).stages[1]?.status;
+    };
+    expect(statusAfter(1, 1)).toBe("not_shown_yet");
+    expect(statusAfter(5, 1)).toBe("not_shown_yet");
+    expect(statusAfter(5, 2)).toBe("ready");
   });
 
   test("shows session requests over websockets as the evidence that they are", () => {

@@ -13,8 +13,14 @@ function journeyOf(...names: string[]): Journey {
   return { firstSeen: STARTED_AT, lastSeen, count: names.length, stages, actions };
 }
 
-const reportOf = (...journeys: Journey[]) =>
-  SessionJourneys.parse(JSON.parse(sessionJourneys(sourceOf({ journeys, visitors: 7 }), SETTINGS)));
+function shifted(journey: Journey, ms: number): Journey {
+  const actions = journey.actions.map(({ name, at }) => ({ name, at: at + ms }));
+  return { ...journey, firstSeen: journey.firstSeen + ms, lastSeen: journey.lastSeen + ms, actions };
+}
+
+const reportAt = (times: object, ...journeys: Journey[]) =>
+  SessionJourneys.parse(JSON.parse(sessionJourneys(sourceOf({ journeys, visitors: 7, ...times }), SETTINGS)));
+const reportOf = (...journeys: Journey[]) => reportAt({}, ...journeys);
 
 const WHOLE_PATH = ["trafficDaily", "selfTest", "sendMessage", "requestSession", "submitFeedback"];
 
@@ -29,17 +35,25 @@ describe("session-journeys", () => {
     });
   });
 
+  test("shows no time before the window began", () => {
+    const [journey] = reportOf(journeyOf("trafficDaily", "selfTest")).journeys;
+    expect(STARTED_AT % 60_000).toBeGreaterThan(0);
+    expect(journey).toMatchObject({ first_seen: STARTED_AT, last_seen: STARTED_AT, idle_ms: 60_000 });
+    expect(journey?.actions.map(({ at }) => at)).toEqual([STARTED_AT, STARTED_AT]);
+  });
+
   test("shows a journey: its minutes, its actions in order, and how much there was", () => {
-    const minute = STARTED_AT - (STARTED_AT % 60_000);
+    const minute = STARTED_AT - (STARTED_AT % 60_000) + 60_000;
     const journey = { ...journeyOf("signingManifest", "selfTest", "checkOnline"), count: 70 };
-    expect(reportOf(journey).journeys).toEqual([
+    const later = { now: STARTED_AT + 180_000, windowStartedAt: STARTED_AT - 60_000 };
+    expect(reportAt(later, shifted(journey, 60_000)).journeys).toEqual([
       {
         journey: 1,
         first_seen: minute,
         first_seen_iso: new Date(minute).toISOString(),
         last_seen: minute,
         last_seen_iso: new Date(minute).toISOString(),
-        idle_ms: 80_000,
+        idle_ms: later.now - minute,
         event_count: 70,
         actions: [
           { action: "signingManifest", at: minute },

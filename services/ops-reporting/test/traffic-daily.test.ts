@@ -7,7 +7,10 @@ const BUSY = sourceOf({
   counters: new Map([
     ["websocket_accepted", 100],
     ["published_envelopes", 70],
+    ["published_to_online_target", 50],
     ["simple_send_accepted", 20],
+    ["session_requests", 12],
+    ["session_requests_to_online_target", 6],
     ["simple_session_request_accepted", 9],
     ["simple_session_request_accepted_to_online_target", 4],
     ["simple_session_request_accepted_to_offline_target", 5],
@@ -53,13 +56,21 @@ describe("traffic-daily", () => {
     });
   });
 
-  test("shows the envelopes of the last minutes in order of time, by the minute's start", () => {
+  test("shows the envelopes of the last hour by minute, in order of time, under its former name also", () => {
     const minute = Math.floor(STARTED_AT / 60_000);
     const minutes = new Map([
       [String(minute + 2), 5],
       [String(minute), 7],
     ]);
-    expect(trafficDaily(sourceOf({ minutes }), SETTINGS).current_window.accepted_by_minute).toEqual([
+    const now = (minute + 2) * 60_000;
+    const { current_window } = trafficDaily(sourceOf({ minutes, now }), SETTINGS);
+    expect(current_window.published_envelopes_by_minute).toHaveLength(60);
+    expect(current_window.published_envelopes_by_minute.slice(-3)).toEqual([
+      { minute_started_at: minute * 60_000, count: 7 },
+      { minute_started_at: (minute + 1) * 60_000, count: 0 },
+      { minute_started_at: (minute + 2) * 60_000, count: 5 },
+    ]);
+    expect(current_window.accepted_by_minute).toEqual([
       { minute_start: minute * 60_000, count: 7 },
       { minute_start: (minute + 2) * 60_000, count: 5 },
     ]);
@@ -73,7 +84,10 @@ describe("traffic-daily", () => {
       "traffic.simple_session_request.accepted_to_online_target": 4,
       "traffic.simple_session_request.accepted_to_offline_target": 5,
       simple_session_request_accepted_to_offline_target: 5,
+      session_requests_accepted: 12,
+      session_requests_accepted_to_online_target: 6,
       published_envelopes: 70,
+      published_to_online_target: 50,
       websocket_accepted: 100,
       "traffic.self_test.passed": 7,
       feedback_total: 3,
@@ -99,6 +113,7 @@ describe("traffic-daily", () => {
         { stage: "feedback", status: "active", count: 2 },
       ],
       largest_current_dropoff: { from: "discovery", to: "connector_onboarding", dropoff_count: 40 },
+      next_action: report.operator_quick_scan.next_action,
       url: "https://relay.example/api/ops/activation-funnel",
     });
     expect(report.session_journeys).toMatchObject({
@@ -118,6 +133,7 @@ describe("traffic-daily", () => {
   test("tells when the window began and how old it is", () => {
     expect(trafficDaily(WINDOWS.busy, SETTINGS).current_window).toEqual({
       scope: "process_window",
+      published_envelopes_by_minute: expect.any(Array),
       accepted_by_minute: [],
       window_started_at: STARTED_AT,
       window_started_at_iso: new Date(STARTED_AT).toISOString(),

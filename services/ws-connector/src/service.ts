@@ -19,6 +19,7 @@ import { CongestionMarks } from "window/congestion.ts";
 import { KnownEpochs } from "window/known-epochs.ts";
 import { notePromotions } from "window/lapses.ts";
 import { PodChannel } from "window/pod-channel.ts";
+import { leaseConnections } from "window/pod-connections.ts";
 import { PresenceStore } from "window/presence.ts";
 import { PrincipalShares } from "window/principal-shares.ts";
 import { ProcessWindow } from "window/process-window.ts";
@@ -141,17 +142,19 @@ export function createWsConnector(
     { everyMs: REDIS_LIMITS.loopbackIntervalMs, run: () => void asserts.flush() },
     { everyMs: REDIS_LIMITS.heartbeatGatherMs, run: () => heartbeats.flush() },
     { everyMs: REDIS_LIMITS.shareRenewMs, run: () => void shareLeases.renew() },
+    {
+      everyMs: REDIS_LIMITS.shareRenewMs,
+      run: () => void leaseConnections(link, pod, connections.size).catch(() => {}),
+    },
     { everyMs: REDIS_LIMITS.pruneIntervalMs, run: () => void presenceStore.prune().catch(() => {}) },
   ]);
 
   const isReady = () => connections.takesNew && channel.ready;
-  const connectionCount = () => connections.size;
   const probes = createProbes({
     link,
     window,
     presenceStore,
     keys,
-    connectionCount,
     pod: { isReady, channel },
     logger,
     trustedProxyHops,
@@ -197,7 +200,6 @@ export function createWsConnector(
     metrics,
     limitReached: counters.limitReached,
     upgrade: createUpgrade({ settings, connections, refused: counters.upgradeRefused }),
-    connectionCount,
     start,
     stop: () => {
       stopped ??= stop();

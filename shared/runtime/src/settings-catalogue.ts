@@ -104,7 +104,7 @@ export const SETTINGS = {
     schema: file,
     default: null,
     description:
-      "File with the Ed25519 private key (PKCS#8 PEM) that the gateway signs with, read again when it changes; unset = a new key at each start.",
+      "File with the gateway's Ed25519 private key (PKCS#8 PEM), read again when it changes; unset = a new key at start.",
   },
   RELAY_PUBLIC_HOSTS: {
     schema: list(

@@ -2,8 +2,9 @@ import { PRIVACY } from "protocol/contract/reports/common.ts";
 import type { Degradation, NotReadyReason, Ready } from "protocol/contract/responses.ts";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import type { z } from "zod";
-import { fleetAdvice } from "./fleet-advice.ts";
+import { fleetAdvice, timesOf } from "./fleet-advice.ts";
 import type { PodChannel } from "./pod-channel.ts";
+import { countConnections } from "./pod-connections.ts";
 import type { PresenceCounts, PresenceStore } from "./presence.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { LINK_DOWN_ADVICE } from "./redis/link-down.ts";
@@ -17,8 +18,6 @@ export interface ReadinessSources {
   readonly presenceStore: PresenceStore;
   /** Of a service that reads the keys file. */
   readonly keys?: { readonly isBehind: boolean };
-  /** Websockets of this process; undefined where it can have none. */
-  readonly connectionCount?: (() => number) | undefined;
   /** A pod that carries connections. */
   readonly pod?: { readonly isReady: () => boolean; readonly channel: PodChannel };
 }
@@ -46,14 +45,16 @@ const DEGRADED_ADVICE: Readonly<Record<Degradation, string>> = {
 /** The state of a service: read within a second, also while Redis is away. */
 export async function readReadiness(
   service: ServiceName,
-  { link, window, presenceStore, keys, connectionCount, pod }: ReadinessSources,
+  { link, window, presenceStore, keys, pod }: ReadinessSources,
 ): Promise<z.infer<typeof Ready>> {
-  const reach = await reachWindow(link, window, presenceStore);
+  const [reach, connections] = await Promise.all([
+    reachWindow(link, window, presenceStore),
+    countConnections(link).catch(() => undefined),
+  ]);
   const counts = typeof reach === "string" ? null : reach.counts;
   const missing = new Set(typeof reach === "string" ? [] : [...reach.silent, ...(pod?.channel.unheard ?? [])]);
   const isPartial = missing.size > 0 && missing.size < window.partitions;
   const reason = typeof reach === "string" ? reach : reasonOf(pod, missing.size < window.partitions);
-  const connections = connectionCount?.();
   const degraded: Degradation[] = [];
   if (typeof reach !== "string" && !reach.hasControl) degraded.push("control_slot");
   if (isPartial) degraded.push("partitions");
@@ -69,7 +70,8 @@ export async function readReadiness(
     ...(reason === null ? {} : { reason }),
     ...(degraded.length === 0 ? {} : { degraded }),
     ...(isPartial ? { unavailable_partitions: [...missing].sort((a, b) => a - b) } : {}),
-    next_action: adviceOn(reason, degraded[0]) ?? fleetAdvice(counts as PresenceCounts, connections),
+    next_action:
+      adviceOn(reason, degraded[0]) ?? fleetAdvice(counts as PresenceCounts, timesOf(window.current), connections),
     privacy: PRIVACY,
   };
 }

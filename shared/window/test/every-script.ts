@@ -9,6 +9,7 @@ import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
 import { JourneysCopy } from "../src/journeys.ts";
 import { recordPromotions } from "../src/lapses.ts";
 import { PodChannel } from "../src/pod-channel.ts";
+import { leaseConnections } from "../src/pod-connections.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { PrincipalAgentsReader } from "../src/principal-agents.ts";
 import { PrincipalShares } from "../src/principal-shares.ts";
@@ -64,6 +65,7 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   const credentials = { records: [{ keyId: "jkt-a", token: "a.b.c" }], expiresAt: Date.now() + 1000 };
   const held = { ...mark, agent: "agent://bob", heardAt: performance.now(), credentials, ...bringer };
   for (const [p, slice] of asserter.slices([held])) await asserter.assert(p, slice);
+  await leaseConnections(link, "pod-a", 1);
   await new PrincipalShares({ link, partitions, pod: "pod-a" }).lease("key_envelopes", ["key:k"]);
   const touches = new Touches({ ...pod, pod: "pod-a", agentsPerKey: 1, logger: LOGGER });
   const touch = { envelope: envelopeOf("agent.heartbeat", "agent://bob"), connection: "c1", credential: credentials };

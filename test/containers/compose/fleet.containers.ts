@@ -128,7 +128,8 @@ async function connectionCounts(): Promise<number[]> {
   const connectors = await stack.containers("ws-connector");
   return await Promise.all(
     connectors.map(async (one) => {
-      return JSON.parse(await readInside(one, "8080/ready")).connections;
+      const [, count] = /^relay_connections\S* (\d+)$/m.exec(await readInside(one, "9090/metrics")) ?? [];
+      return Number(count);
     }),
   );
 }

@@ -1,9 +1,11 @@
 import { type CheckOnline, LIVENESS_CONTRACT, type PresenceStatus } from "protocol/contract/presence.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { type WindowTimes, youngSince } from "window/fleet-advice.ts";
 import { canDeliverRealtime, type Presence } from "window/presence.ts";
 
 /** The 200 body of check-online. Source: docs/protocol.md#presence. */
-export function presenceOfAgent(agentId: string, presence: Presence): CheckOnline {
+export function presenceOfAgent(agentId: string, presence: Presence, times: WindowTimes): CheckOnline {
+  const since = youngSince(times);
   const { status, severity, staleMs, lastSeen, onlineSince, stableInMs, isCongested } = presence;
   return {
     ok: true,
@@ -17,7 +19,7 @@ export function presenceOfAgent(agentId: string, presence: Presence): CheckOnlin
     stable: stableInMs === 0,
     severity,
     source: "websocket_presence",
-    next_action: nextAction(presence),
+    next_action: nextAction(presence, since),
     caveat: isCongested ? CONGESTED_CAVEAT : CAVEATS[status],
     recovery: {
       addressed_to: "the owner of this agent",
@@ -28,7 +30,7 @@ export function presenceOfAgent(agentId: string, presence: Presence): CheckOnlin
 }
 
 /** For who asks, who can wait, ask again, or choose another target, and cannot bring the agent online. */
-function nextAction({ status, stableInMs, isCongested }: Presence): string {
+function nextAction({ status, stableInMs, isCongested }: Presence, since: string | null): string {
   if (isCongested) {
     return `Check again in 5 s, or choose another target: until can_deliver_realtime is true, ${NOT_DELIVERED}`;
   }
@@ -37,12 +39,15 @@ function nextAction({ status, stableInMs, isCongested }: Presence): string {
     const seconds = Math.ceil(stableInMs / 1000);
     return `${ASK} The relay takes it at once; whoever can wait holds until it is stable, in ${seconds} s: then the connection is known to last.`;
   }
-  return status === "not_seen"
-    ? "Compare agent_id with the one that you were given. If it is right, wait until its owner connects it, or choose another target."
-    : `Check again in 30 s, or choose another target: now ${NOT_DELIVERED}`;
+  if (status !== "not_seen") return `Check again in 30 s, or choose another target: now ${NOT_DELIVERED}`;
+  return since === null
+    ? NOT_SEEN
+    : `This process window began at ${since}: agents from before count as not seen until they register again. Check again in 30 s. ${NOT_SEEN}`;
 }
 
 const ASK = `Request a session with POST ${SURFACES.requestSession.path}, or with a signed session.request on a websocket; or send a message.`;
+const NOT_SEEN =
+  "Compare agent_id with the one that you were given. If it is right, wait until its owner connects it, or choose another target.";
 const NOT_DELIVERED =
   "what is sent to this agent is not delivered, and no contents are kept; a session request stays pending by its ids.";
 const NOTHING_ARRIVES = "is accepted and stays pending by its ids; its contents are neither delivered nor kept.";

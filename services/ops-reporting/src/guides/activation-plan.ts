@@ -3,6 +3,7 @@ import { ECONOMIC_OPERABILITY } from "protocol/contract/reports/common.ts";
 import type { AllowedNextStep } from "protocol/contract/reports/guides.ts";
 import type { ActivationPlan } from "protocol/contract/reports/guides-activation.ts";
 import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { inWindow } from "window/fleet-advice.ts";
 import type { PresenceCounts } from "window/presence.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
@@ -36,11 +37,11 @@ const WAITS_FOR_CONNECTOR: ReadonlySet<AllowedNextStep> = new Set([
 
 /** For whoever keeps the connectors: the target's, else all of the window. */
 function connectorRecovery(context: GuideContext): ActivationPlan["connector_recovery"] {
-  const { settings, links, standing } = context;
+  const { settings, links, standing, source } = context;
   const { ok, stale, critical_stale, offline } = countsOf(context);
   const hints = [
     ok + stale + critical_stale + offline === 0 &&
-      "Not seen: its owner connects a connector and sends a signed agent.register.",
+      `Not seen ${inWindow(source)}: its owner connects a connector and sends a signed agent.register.`,
     stale > 0 && "Recently stale: its owner sends a signed agent.heartbeat at least every 30 seconds.",
     critical_stale > 0 && "Silent for over two minutes: its owner reconnects and sends a signed agent.register.",
     offline > 0 && "Offline: its owner restarts the connector.",

@@ -1,12 +1,15 @@
+import { inWindow, type WindowTimes } from "window/fleet-advice.ts";
 import type { Target } from "window/targets.ts";
 import type { Standing } from "./standing.ts";
 
 /** Why the gate says what it says, in one sentence. Pure. Source: docs/reports.md#one-target. */
-export function reasonOf(standing: Standing): string {
+export function reasonOf(standing: Standing, times: WindowTimes): string {
   const { target, decision } = standing;
-  if (target === null) return `${OF_WINDOW[standing.freshness.state]}${whose(standing)}${nobodyOnline(standing)}.`;
+  if (target === null) {
+    return `${OF_WINDOW[standing.freshness.state]}${whose(standing)}${nobodyOnline(standing, times)}.`;
+  }
   const reason = decision === null ? ofTarget(standing) : ofSession(standing, target);
-  return `${reason}${away(standing, target)}.`;
+  return `${reason}${away(standing, target, times)}.`;
 }
 
 const OF_WINDOW = {
@@ -54,14 +57,14 @@ function ofSession({ decision, freshness }: Standing, { session }: Target): stri
     : "The target has the request of this session, and has not decided";
 }
 
-function nobodyOnline({ allowed }: Standing): string {
-  if (allowed === "connect_target_connector") return ", and no agent was seen";
+function nobodyOnline({ allowed }: Standing, times: WindowTimes): string {
+  if (allowed === "connect_target_connector") return `, and no agent was seen ${inWindow(times)}`;
   return allowed === "bring_target_connector_online" ? ", and no agent is online" : "";
 }
 
 /** Where the way waits for its connector. */
-function away({ allowed }: Standing, { presence }: Target): string {
+function away({ allowed }: Standing, { presence }: Target, times: WindowTimes): string {
   if (allowed !== "connect_target_connector" && allowed !== "bring_target_connector_online") return "";
-  if (presence.status === "not_seen") return ", and was not seen";
+  if (presence.status === "not_seen") return `, and was not seen ${inWindow(times)}`;
   return presence.isCongested ? ", and reads too slowly" : ", and is not online";
 }

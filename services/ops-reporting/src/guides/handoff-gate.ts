@@ -37,7 +37,7 @@ export function handoffGate(context: GuideContext): HandoffGate {
   return {
     status: freshness.state === "fresh" ? GATE_GO : GATE_NO_GO,
     allowed_next_step: standing.allowed,
-    reason: reasonOf(standing),
+    reason: reasonOf(standing, context.source),
     scope: target === null ? "process_window" : "target",
     accepted_online_target: freshness.state !== "none",
     ...proofGate(freshness, settings.proofFreshnessMs),

@@ -114,7 +114,7 @@ function withoutSessionNamed(context: GuideContext, target: Target): GuideNext {
   if (newest !== undefined) return readNewestSession(context, newest);
   const step = stepToRequest(target, "none");
   // The packet would lead whoever has a fresh proof back here.
-  return towardsRequest(context, step, adviceAt(target, step, context.standing), sendRequest);
+  return towardsRequest(context, step, adviceAt(target, step, context.standing, context.source), sendRequest);
 }
 
 function readNewestSession({ guide, settings, query }: GuideContext, session_id: string): GuideNext {

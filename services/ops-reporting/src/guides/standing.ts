@@ -72,7 +72,7 @@ export function targetStanding(source: ReportSource, read: Target, settings: Set
   const isOwnProof = isOwn(lastOnlineProof?.requester, query.from, settings);
   const isWithinPrincipal = decision === null && isShownWithin(target, settings);
   const known = { decision, isOwnProof, isPermitted: isPermitted(freshness, query, decision) };
-  const advice = adviceAt(target, allowed, known);
+  const advice = adviceAt(target, allowed, known, source);
   const activation = activationAt(target, freshness, decision);
   return { freshness, ...known, isWithinPrincipal, allowed, ...activation, advice, target };
 }

@@ -1,5 +1,6 @@
 import type { AllowedNextStep, SessionDecision } from "protocol/contract/reports/guides.ts";
 import { SESSION_OVER } from "protocol/contract/session.ts";
+import { inWindow, type WindowTimes } from "window/fleet-advice.ts";
 import type { Target } from "window/targets.ts";
 
 /** What advice is made of, beside the target: its decision on the session of the query, and whose the proof is. */
@@ -12,8 +13,7 @@ export interface Known {
 }
 
 /** To who asks, about the target; what the target's owner does stands in connector_recovery. */
-const ADVICE: Readonly<Record<AllowedNextStep, string>> = {
-  connect_target_connector: "Nobody has seen this target in this window: ask again once its owner has connected it.",
+const ADVICE: Readonly<Record<Exclude<AllowedNextStep, "connect_target_connector">, string>> = {
   bring_target_connector_online: "The target is not online: ask again once its owner has brought it back.",
   request_session_with_online_target: "The target is online: send it a session request.",
   refresh_session_request_proof: "The target is online, its last proof is no longer fresh: send it a session request.",
@@ -33,11 +33,19 @@ export function freshProof({ decision, isOwnProof }: Known): string {
   return `The target has a fresh proof, ${whose} request: send one of your own if you have none.`;
 }
 
+function adviceOn(step: AllowedNextStep, known: Known, times: WindowTimes): string {
+  if (step === "connect_target_connector") {
+    return `Nobody has seen this target ${inWindow(times)}: ask again once its owner has connected it.`;
+  }
+  if (step !== "open_marketplace_first_job_handoff") return ADVICE[step];
+  return `${freshProof(known)} ${known.isPermitted ? ADVICE[step] : NOT_PERMITTED}`;
+}
+
 /** What to do at a step of the way to this target. Pure. */
-export function adviceAt({ presence }: Target, step: AllowedNextStep, known: Known): string {
-  const { decision, isPermitted } = known;
+export function adviceAt({ presence }: Target, step: AllowedNextStep, known: Known, times: WindowTimes): string {
+  const { decision } = known;
   const isOpen = step === "open_marketplace_first_job_handoff";
-  const advice = isOpen ? `${freshProof(known)} ${isPermitted ? ADVICE[step] : NOT_PERMITTED}` : ADVICE[step];
+  const advice = adviceOn(step, known, times);
   if (decision === "unknown") return `No such session of yours. ${advice}`;
   if (decision === "expired")
     return step === "ask_another_target" ? SESSION_OVER : `Newer sessions took this one's place. ${advice}`;

@@ -1,4 +1,4 @@
-import type { ActivationFunnel, FunnelStage, StageName } from "protocol/contract/reports/activation-funnel.ts";
+import type { ActivationFunnel, FunnelStage } from "protocol/contract/reports/activation-funnel.ts";
 import { ECONOMIC_OPERABILITY, PRIVACY } from "protocol/contract/reports/common.ts";
 import type { Bottleneck } from "protocol/contract/reports/window.ts";
 import type { Surface } from "protocol/contract/surface.ts";
@@ -12,15 +12,6 @@ import { dropoffs, funnelStages, largestDropoff, rate } from "./funnel-stages.ts
 import { operatorQuickScan } from "./operator-quick-scan.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
 import { sessionRequests } from "./totals.ts";
-
-/** What brings more agents into a stage. */
-const STAGE_ADVICE: Readonly<Record<StageName, string>> = {
-  discovery: `Point agents to ${SURFACES.instructions.path} and ${SURFACES.activationPlan.path}.`,
-  connector_onboarding: `Help connectors to sign (${SURFACES.selfTestGuide.path}), to register and to stay connected for 90 seconds.`,
-  message_delivery: `Send to an agent that is online with POST ${SURFACES.sendMessage.path}.`,
-  session_negotiation: `Check a target with ${SURFACES.checkOnline.path}, then POST ${SURFACES.requestSession.path}.`,
-  feedback: `Ask agents for feedback, helpful or blocked, with POST ${SURFACES.submitFeedback.path}.`,
-};
 
 /** The guide that takes an agent past a bottleneck. */
 const NEXT_STEP: Readonly<Record<Bottleneck, Surface>> = {
@@ -51,7 +42,7 @@ export function activationFunnel(source: ReportSource<"presence">, settings: Rep
     stages,
     dropoffs: dropoffs(source),
     largest_current_dropoff: largestDropoff(source),
-    next_action: nextFunnelAction(source),
+    next_action: nextAction,
     recommended_next_step: {
       bottleneck,
       action: nextAction,
@@ -73,18 +64,6 @@ export function activationFunnel(source: ReportSource<"presence">, settings: Rep
 /** The funnel in one line. Pure. */
 function funnelHeadline(stages: readonly FunnelStage[]): string {
   return stages.map(({ stage, count }) => `${stage} ${count}`).join(", ");
-}
-
-/** What reduces the largest dropoff; without one, what brings agents into the first idle stage. */
-export function nextFunnelAction(source: ReportSource<"presence">): string {
-  const largest = largestDropoff(source);
-  if (largest !== null) {
-    const { from, to, previous_count, current_count } = largest;
-    return `${from} has ${previous_count}, ${to} ${current_count}. ${STAGE_ADVICE[to]}`;
-  }
-  const idle = funnelStages(source).find(({ status }) => status === "idle");
-  if (idle !== undefined) return `${idle.stage} is idle. ${STAGE_ADVICE[idle.stage]}`;
-  return "Nothing is lost between the stages: keep connectors online.";
 }
 
 function productInsight(source: ReportSource<"presence">): ActivationFunnel["product_insight"] {

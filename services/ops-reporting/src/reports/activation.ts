@@ -26,6 +26,7 @@ export function activationOf(
   const { presence, proofs } = source;
   const freshness = proofFreshness(source, settings.proofFreshnessMs);
   const anyOnline = presence.ok > 0;
+  const fleet = fleetAdvice(presence, source);
   if (freshness.state === "fresh") {
     const freshFor = `The last request that reached an online target, whoever sent it, is a fresh proof for another ${duration(freshness.msUntilRefreshDue ?? 0)}. ${PROOFS_END}`;
     return {
@@ -33,7 +34,7 @@ export function activationOf(
       bottleneck: anyOnline ? "none" : "no_connector_online",
       nextAction: anyOnline
         ? `${freshFor} It says nothing of a decision: read the handoff gate with your target_agent_id and session_id.`
-        : `${fleetAdvice(presence)} ${freshFor}`,
+        : `${fleet} ${freshFor}`,
       freshness,
     };
   }
@@ -41,7 +42,7 @@ export function activationOf(
     return {
       status: "proof_stale_refresh_due",
       bottleneck: "session_proof_stale",
-      nextAction: `The last proof expired ${duration(freshness.staleByMs ?? 0)} ago; refresh it. ${fleetAdvice(presence)}`,
+      nextAction: `The last proof expired ${duration(freshness.staleByMs ?? 0)} ago; refresh it. ${fleet}`,
       freshness,
     };
   }
@@ -50,14 +51,14 @@ export function activationOf(
     return {
       status: "waiting_for_online_target",
       bottleneck: "session_requests_only_to_offline_targets",
-      nextAction: `${quantity(requests, "session request")} accepted, none to an online target. ${fleetAdvice(presence)}`,
+      nextAction: `${quantity(requests, "session request")} accepted, none to an online target. ${fleet}`,
       freshness,
     };
   }
   return {
     status: anyOnline ? "waiting_for_session_request" : "waiting_for_connector",
     bottleneck: anyOnline ? "no_session_request_accepted" : "no_connector_online",
-    nextAction: fleetAdvice(presence),
+    nextAction: fleet,
     freshness,
   };
 }

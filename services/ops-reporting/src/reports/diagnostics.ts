@@ -1,4 +1,4 @@
-import { GATEWAY_KEY_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
 import { PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
 import type { Diagnostics } from "protocol/contract/reports/diagnostics.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
@@ -10,9 +10,7 @@ import { completenessOf } from "./completeness.ts";
 import { blockerCounts } from "./feedback-counts.ts";
 import { proofGate } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
-import { totalsOf } from "./totals.ts";
-
-const MINUTE_MS = 60_000;
+import { publishedByMinute, totalsOf } from "./totals.ts";
 
 type Source = ReportSource<"presence" | "gatewayKeys" | "connections">;
 
@@ -60,9 +58,9 @@ const NO_GATEWAY =
 
 /** Connections without anybody online are a fault of a client that no other report can see. */
 function nextActionOf(source: Source, settings: ReportSettings): string {
-  const { gatewayKeys, presence, connections = 0 } = source;
+  const { gatewayKeys, presence, connections } = source;
   if (gatewayKeys.length === 0) return NO_GATEWAY;
-  if (presence.ok === 0 && connections > 0) return fleetAdvice(presence, connections);
+  if (presence.ok === 0 && connections > 0) return fleetAdvice(presence, source, connections);
   return activationOf(source, settings).nextAction;
 }
 
@@ -73,15 +71,6 @@ function presenceCounts({ presence, connections }: Source): Diagnostics["presenc
     stale_agents: stale + critical_stale,
     critical_stale_agents: critical_stale,
     offline_agents: offline,
-    ...(connections === undefined ? {} : { connections }),
+    connections,
   };
-}
-
-/** The last 60 minutes, oldest first, zeros included. */
-function publishedByMinute({ minutes, now }: ReportSource): Diagnostics["published_envelopes_by_minute"] {
-  const first = Math.floor(now / MINUTE_MS) - WINDOW_LIMITS.minutes + 1;
-  return Array.from({ length: WINDOW_LIMITS.minutes }, (_, index) => ({
-    minute_started_at: (first + index) * MINUTE_MS,
-    count: minutes.get(String(first + index)) ?? 0,
-  }));
 }

@@ -1,6 +1,6 @@
 import { PRIVACY } from "protocol/contract/reports/common.ts";
 import type { DomainHint, DomainRouting } from "protocol/contract/reports/domain-routing.ts";
-import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { OpsReportingSettings } from "../settings.ts";
 
 /** One request as it was received, unchecked; a header field that was not sent is an empty text. */
@@ -23,7 +23,7 @@ export function domainRouting(request: ObservedRequest, settings: Settings): Dom
     public_hosts: publicHosts ?? [new URL(baseUrl).host],
     source: publicHosts === undefined ? "RELAY_BASE_URL" : "RELAY_PUBLIC_HOSTS",
     base_url: baseUrl,
-    ws_url: wsUrl + WEBSOCKET_PATH,
+    ws_url: wsUrl,
     trusted_proxy_hops: trustedProxyHops,
   };
   const matches = observed.public_origin !== null && isExpected(observed.public_origin, expected.public_hosts);

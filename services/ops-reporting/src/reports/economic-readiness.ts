@@ -10,7 +10,7 @@ import { quantity } from "./format.ts";
 import { operatorQuickScan } from "./operator-quick-scan.ts";
 import { type ProofFreshness, proofGate, proofHeadline } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
-import { sessionRequests, totalsOf } from "./totals.ts";
+import { messages, sessionRequests, totalsOf } from "./totals.ts";
 
 /** Which stages towards a negotiated deal are ready; work, payment and reputation happen outside the relay. Pure. */
 export function economicReadiness(source: ReportSource<"presence">, settings: ReportSettings): EconomicReadiness {
@@ -36,6 +36,7 @@ export function economicReadiness(source: ReportSource<"presence">, settings: Re
       online_agents: presence.ok,
       stale_agents: presence.stale + presence.critical_stale,
       published_envelopes: totalsOf(source).published_envelopes,
+      published_to_online_target: source.counters.get("published_to_online_target") ?? 0,
       session_requests_accepted: requests.accepted,
       session_requests_accepted_over_websockets: requests.overWebsockets,
       session_requests_accepted_to_online_target: requests.toOnlineTarget,
@@ -54,7 +55,7 @@ export function economicReadiness(source: ReportSource<"presence">, settings: Re
 
 function readinessStages(source: ReportSource<"presence">, freshness: ProofFreshness): ReadinessStage[] {
   const { presence } = source;
-  const published = totalsOf(source).published_envelopes;
+  const { published, toOnlineTarget: delivered } = messages(source);
   const { accepted, byGateway, overWebsockets, toOnlineTarget } = sessionRequests(source);
   return [
     blockedBy(
@@ -64,9 +65,9 @@ function readinessStages(source: ReportSource<"presence">, freshness: ProofFresh
     ),
     {
       stage: "message_delivery",
-      status: published > 0 ? "ready" : "not_shown_yet",
+      status: delivered > 0 ? "ready" : "not_shown_yet",
       blockers: [],
-      evidence: `${quantity(published, "envelope")} published, session requests included.`,
+      evidence: `${quantity(published, "envelope")} published, ${delivered} of them to online targets. Session requests are not counted here.`,
     },
     blockedBy(
       "session_negotiation",

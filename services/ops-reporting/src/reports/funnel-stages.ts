@@ -2,7 +2,7 @@ import type { Dropoff, FunnelStage, StageName } from "protocol/contract/reports/
 import type { ReportSource } from "../window-reader.ts";
 import { checksTotal } from "./feedback-counts.ts";
 import { quantity } from "./format.ts";
-import { sessionRequests, totalsOf } from "./totals.ts";
+import { messages, sessionRequests, totalsOf } from "./totals.ts";
 
 interface Counted {
   readonly stage: StageName;
@@ -75,7 +75,7 @@ function countedStages(source: ReportSource<"presence">): Counted[] {
     },
     {
       stage: "message_delivery",
-      count: totals.published_envelopes - requests,
+      count: messages(source).published,
       evidence: `Published envelopes without session requests: ${totals.published_envelopes} - ${requests}.`,
     },
     {

@@ -44,7 +44,7 @@ export function sessionJourneys(
       "user agent, stored as a salted hash that no report shows. Where a journey stopped is judged by the furthest stage that any of its actions reached, those included that are no longer listed.",
     privacy: PRIVACY,
   };
-  const entries = journeys.map((journey, index) => entryText(journey, index + 1, now, baseUrl));
+  const entries = journeys.map((journey, index) => entryText(journey, index + 1, source, baseUrl));
   return `${JSON.stringify(head).slice(0, -1)},"journeys":[${entries.join()}]}` as JsonText<SessionJourneys>;
 }
 
@@ -81,10 +81,15 @@ function stageReached({ stages }: Journey): StageName {
   return stages.has("connector_onboarding") ? "connector_onboarding" : "discovery";
 }
 
-/** Session proofs name agents with their times: a journey in milliseconds could be told whose it is by them. */
-function minuteOf(time: number): number {
-  return time - (time % JOURNEY_RESOLUTION_MS);
+/**
+ * The beginning of the minute, never before the window's. Session proofs name agents with their times: a journey in
+ * milliseconds could be told whose it is by them.
+ */
+function minuteOf(time: number, windowStartedAt: number): number {
+  return Math.max(windowStartedAt, time - (time % JOURNEY_RESOLUTION_MS));
 }
+
+type Times = Pick<ReportSource, "now" | "windowStartedAt">;
 
 /** What a report says of a journey that stays the same until something is added to it. */
 type Lasting = Omit<SessionJourney, "journey" | "idle_ms" | "next_best_action">;
@@ -93,34 +98,38 @@ type Lasting = Omit<SessionJourney, "journey" | "idle_ms" | "next_best_action">;
 const LASTING_TEXTS = new WeakMap<Journey, string>();
 
 /** The text of a SessionJourney. */
-function entryText(journey: Journey, number: number, now: number, baseUrl: string): string {
+function entryText(journey: Journey, number: number, { now, windowStartedAt }: Times, baseUrl: string): string {
   const entry: Omit<SessionJourney, keyof Lasting> = {
     journey: number,
-    idle_ms: Math.max(0, now - minuteOf(journey.lastSeen)),
+    idle_ms: Math.max(0, now - minuteOf(journey.lastSeen, windowStartedAt)),
     next_best_action: nextBestAction(stageReached(journey), baseUrl),
   };
-  return `${JSON.stringify(entry).slice(0, -1)},${lastingText(journey).slice(1)}`;
+  return `${JSON.stringify(entry).slice(0, -1)},${lastingText(journey, windowStartedAt).slice(1)}`;
 }
 
-function lastingText(journey: Journey): string {
+function lastingText(journey: Journey, windowStartedAt: number): string {
   const kept = LASTING_TEXTS.get(journey);
   if (kept !== undefined) return kept;
-  const text = JSON.stringify(lastingOf(journey));
+  const text = JSON.stringify(lastingOf(journey, windowStartedAt));
   LASTING_TEXTS.set(journey, text);
   return text;
 }
 
-function lastingOf(journey: Journey): Lasting {
-  const { firstSeen, lastSeen, count, actions } = journey;
+function lastingOf(journey: Journey, windowStartedAt: number): Lasting {
+  const { count, actions } = journey;
+  const [firstSeen, lastSeen] = [
+    minuteOf(journey.firstSeen, windowStartedAt),
+    minuteOf(journey.lastSeen, windowStartedAt),
+  ];
   const reached = stageReached(journey);
   const next_stage = STAGES[STAGES.indexOf(reached) + 1];
   return {
-    first_seen: minuteOf(firstSeen),
-    first_seen_iso: new Date(minuteOf(firstSeen)).toISOString(),
-    last_seen: minuteOf(lastSeen),
-    last_seen_iso: new Date(minuteOf(lastSeen)).toISOString(),
+    first_seen: firstSeen,
+    first_seen_iso: new Date(firstSeen).toISOString(),
+    last_seen: lastSeen,
+    last_seen_iso: new Date(lastSeen).toISOString(),
     event_count: count,
-    actions: actions.map(({ name, at }) => ({ action: name, at: minuteOf(at) })),
+    actions: actions.map(({ name, at }) => ({ action: name, at: minuteOf(at, windowStartedAt) })),
     actions_truncated: count > actions.length,
     drop_off: next_stage === undefined ? null : { stage: reached, next_stage },
   };

@@ -1,5 +1,9 @@
+import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import type { TrafficDaily } from "protocol/contract/reports/traffic-daily.ts";
+import type { PublishedByMinute } from "protocol/contract/reports/window.ts";
 import type { WindowSnapshot } from "window/snapshot.ts";
+
+const MINUTE_MS = 60_000;
 
 export type Totals = TrafficDaily["totals"];
 
@@ -33,6 +37,7 @@ export function monitorsOf(snapshot: WindowSnapshot): TrafficDaily["monitors"] {
     "traffic.simple_send.accepted": totals.simple_send_accepted,
     ...sessionMonitorsOf(snapshot),
     published_envelopes: totals.published_envelopes,
+    published_to_online_target: snapshot.counters.get("published_to_online_target") ?? 0,
     websocket_accepted: totals.websocket_accepted,
     "traffic.self_test.passed": selfTestsPassed(snapshot),
     feedback_total: totals.feedback_total,
@@ -51,16 +56,39 @@ export function sessionRequests({ counters }: Pick<WindowSnapshot, "counters">) 
   };
 }
 
-/** The monitors of session requests; clients know the last one under two names. Pure. */
+/** The monitors of session requests: of both origins, then of the gateway; clients know its last one under two names. Pure. */
 export function sessionMonitorsOf(snapshot: WindowSnapshot): TrafficDaily["monitors"] {
   const totals = totalsOf(snapshot);
+  const { accepted, toOnlineTarget } = sessionRequests(snapshot);
   const toOffline = totals.simple_session_request_accepted_to_offline_target;
   return {
+    session_requests_accepted: accepted,
+    session_requests_accepted_to_online_target: toOnlineTarget,
     "traffic.simple_session_request.accepted": totals.simple_session_request_accepted,
     "traffic.simple_session_request.accepted_to_online_target": totals.simple_session_request_accepted_to_online_target,
     "traffic.simple_session_request.accepted_to_offline_target": toOffline,
     simple_session_request_accepted_to_offline_target: toOffline,
   };
+}
+
+/** Published envelopes but session requests, which have a stage of their own; and those of them that found their target online. Pure. */
+export function messages(snapshot: WindowSnapshot) {
+  const requests = sessionRequests(snapshot);
+  const reached = snapshot.counters.get("published_to_online_target") ?? 0;
+  return {
+    published: totalsOf(snapshot).published_envelopes - requests.accepted,
+    // A window that an older version began did not count them.
+    toOnlineTarget: Math.max(0, reached - requests.toOnlineTarget),
+  };
+}
+
+/** The last 60 minutes, oldest first, zeros included. Pure. */
+export function publishedByMinute({ minutes, now }: Pick<WindowSnapshot, "minutes" | "now">): PublishedByMinute {
+  const first = Math.floor(now / MINUTE_MS) - WINDOW_LIMITS.minutes + 1;
+  return Array.from({ length: WINDOW_LIMITS.minutes }, (_, index) => ({
+    minute_started_at: (first + index) * MINUTE_MS,
+    count: minutes.get(String(first + index)) ?? 0,
+  }));
 }
 
 function selfTestsPassed({ traffic }: WindowSnapshot): number {

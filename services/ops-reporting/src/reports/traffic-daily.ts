@@ -7,7 +7,7 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { Counts } from "window/snapshot.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
-import { nextFunnelAction } from "./activation-funnel.ts";
+import { activationOf } from "./activation.ts";
 import { completenessOf } from "./completeness.ts";
 import { currentWindow } from "./current-window.ts";
 import { quantity } from "./format.ts";
@@ -16,9 +16,7 @@ import { operatorQuickScan } from "./operator-quick-scan.ts";
 import { proofFreshness, proofGate } from "./proof-freshness.ts";
 import { journeySummary } from "./session-journeys.ts";
 import { PROOF_BOUNDARIES, recentSessionProofs } from "./session-proofs.ts";
-import { monitorsOf, totalsOf } from "./totals.ts";
-
-const MINUTE_MS = 60_000;
+import { monitorsOf, publishedByMinute, totalsOf } from "./totals.ts";
 
 /** Traffic of the process window. Pure. */
 export function trafficDaily(source: ReportSource<"presence" | "journeys">, settings: ReportSettings): TrafficDaily {
@@ -46,7 +44,7 @@ export function trafficDaily(source: ReportSource<"presence" | "journeys">, sett
       url: settings.baseUrl + SURFACES.sessionJourneys.path,
     },
     session_proof_retention: retentionSummary(source, settings),
-    current_window: { ...currentWindow(source), accepted_by_minute: acceptedByMinute(source.minutes) },
+    current_window: windowWithMinutes(source),
     durable_window: DURABLE_WINDOW,
     recent_session_proofs: recentSessionProofs(source, settings),
     proof_boundaries: PROOF_BOUNDARIES,
@@ -56,10 +54,12 @@ export function trafficDaily(source: ReportSource<"presence" | "journeys">, sett
   };
 }
 
-function acceptedByMinute(minutes: Counts): TrafficDaily["current_window"]["accepted_by_minute"] {
-  return [...minutes]
-    .map(([minute, count]) => ({ minute_start: Number(minute) * MINUTE_MS, count }))
-    .sort((a, b) => a.minute_start - b.minute_start);
+function windowWithMinutes(source: ReportSource): TrafficDaily["current_window"] {
+  const byMinute = publishedByMinute(source);
+  const former = byMinute.flatMap(({ minute_started_at: minute_start, count }) =>
+    count === 0 ? [] : [{ minute_start, count }],
+  );
+  return { ...currentWindow(source), published_envelopes_by_minute: byMinute, accepted_by_minute: former };
 }
 
 /** Views by operation id, most viewed first. Names that are not in the catalogue (of an older deploy) are left out. */
@@ -70,12 +70,12 @@ function topSurfaces(surfaces: Counts): TrafficDaily["top_surfaces"] {
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
 }
 
-function funnelSummary(source: ReportSource<"presence">, { baseUrl }: ReportSettings): TrafficDaily["funnel"] {
+function funnelSummary(source: ReportSource<"presence">, settings: ReportSettings): TrafficDaily["funnel"] {
   return {
     stages: funnelStages(source).map(({ stage, status, count }) => ({ stage, status, count })),
     largest_current_dropoff: largestDropoff(source),
-    next_action: nextFunnelAction(source),
-    url: baseUrl + SURFACES.activationFunnel.path,
+    next_action: activationOf(source, settings).nextAction,
+    url: settings.baseUrl + SURFACES.activationFunnel.path,
   };
 }
 

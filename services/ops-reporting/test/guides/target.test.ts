@@ -1,4 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
+import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import type { GuideQuery } from "protocol/contract/reports/guides.ts";
 import { SESSION_OVER } from "protocol/contract/session.ts";
 import { FRESHNESS_MS, proofOf, STARTED_AT } from "../report-sources.ts";
@@ -41,6 +42,19 @@ describe("with a target, the gate is that target's", () => {
       status: "waiting_for_connector",
       current_bottleneck: "no_connector_online",
     });
+  });
+
+  test.each([
+    [WINDOW_LIMITS.youngMs - 1, true],
+    [WINDOW_LIMITS.youngMs, false],
+  ])("of a target that was not seen in a window of %i ms, when that began is said: %j", (ageMs, isSaid) => {
+    const source = { ...windows.EMPTY, now: STARTED_AT + ageMs };
+    const { marketplaceHandoffStatus: gate, activationPlan } = written(source, NAMED, targetOf());
+    const hints = activationPlan.connector_recovery.hints.join();
+    const whole = written(source, {}, null).activationPlan.next_action;
+    for (const text of [gate.reason, gate.next_action, hints, whole]) {
+      expect([text, text.includes(new Date(STARTED_AT).toISOString().slice(0, 19))]).toEqual([text, isSaid]);
+    }
   });
 
   test("a target that is online and congested cannot be asked, and the guides say why", () => {

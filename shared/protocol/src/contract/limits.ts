@@ -155,6 +155,8 @@ export const HTTP_LIMITS = {
 
 /** What the window keeps of its history. */
 export const WINDOW_LIMITS = {
+  /** For how long whoever was not seen yet may have been there before the window began. */
+  youngMs: 5 * MINUTE_MS,
   /** Number of minutes for which accepted envelopes are counted by minute. */
   minutes: 60,
   journeys: 200,

@@ -268,7 +268,10 @@ const readiness = {
   service: z.string(),
   online_agents: z.int().nullable(),
   stale_agents: z.int().nullable(),
-  connections: z.int().optional().meta({ description: "Open websockets of this process, where it can have some." }),
+  connections: z
+    .int()
+    .optional()
+    .meta({ description: "Open websockets of all pods, as each told within 2.5 s. Absent while Redis does not say." }),
   reason: z.enum(NOT_READY_REASONS).optional(),
   degraded: z.array(z.enum(DEGRADATIONS)).optional().meta({
     description:

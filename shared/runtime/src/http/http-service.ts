@@ -18,8 +18,6 @@ export interface HttpService extends Service {
   readonly limitReached: (limit: LimitName) => void;
   /** Takes over websocket upgrades; the service closes these sockets itself. */
   readonly upgrade?: TakeUpgrade;
-  /** Websockets that are open; only of a service that takes upgrades. */
-  readonly connectionCount?: () => number;
 }
 
 /** What the server of a service is told. */

@@ -55,4 +55,6 @@ export const controlKeys = {
   window: `${CONTROL_PREFIX}window`,
   salt: `${CONTROL_PREFIX}salt`,
   gatewayKeys: `${CONTROL_PREFIX}gateway-keys`,
+  /** The pods, how many connections each has, and until when that counts. */
+  connections: `${CONTROL_PREFIX}connections`,
 } as const;

@@ -55,8 +55,8 @@ export const REDIS_LIMITS = {
   /** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
   oldestMajorVersion: 7,
   /**
-   * How often a pod renews its shares of limits, and how long such a lease lasts: one renewal may fail, and the next be late,
-   * before the other pods have its part.
+   * How often a pod renews its shares of limits and tells how many connections it has, and how long such a lease lasts: one renewal
+   * may fail, and the next be late, before the other pods have its part.
    */
   shareRenewMs: 1000,
   shareLeaseMs: 2500,

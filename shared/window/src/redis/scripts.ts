@@ -16,6 +16,7 @@ export const SCRIPT_NAMES = [
   "decide_session",
   "disconnect",
   "flush_counters",
+  "lease_connections",
   "lease_shares",
   "list_agents",
   "mark_congestion",

@@ -36,8 +36,8 @@ export const IDEMPOTENCY_MUTATIONS: readonly Mutation[] = [
   {
     name: "an accepted message keeps its claim",
     file: `${LUA}/accept/publications.lua`,
-    find: "function(status) claims.keep(claim, status, '-') end",
-    replace: "nil",
+    find: "claims.keep(claim, status, '-')",
+    replace: "",
     tests: ["shared/window/test/claims.test.ts", CLAIMS_OVER_PARTITIONS],
   },
   {

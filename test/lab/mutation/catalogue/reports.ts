@@ -338,8 +338,8 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "journeys tell minutes only",
     file: `${REPORTING}/reports/session-journeys.ts`,
-    find: "return time - (time % JOURNEY_RESOLUTION_MS);",
-    replace: "return time;",
+    find: "time - (time % JOURNEY_RESOLUTION_MS)",
+    replace: "time",
     tests: ["services/ops-reporting/test/session-journeys.test.ts"],
   },
   {

@@ -1,12 +1,14 @@
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
 import type { Handlers } from "runtime/http/router.ts";
-import { fleetAdvice } from "window/fleet-advice.ts";
+import { fleetAdvice, timesOf } from "window/fleet-advice.ts";
 import type { PresenceStore } from "window/presence.ts";
+import type { ProcessWindow } from "window/process-window.ts";
 import { presenceOfAgent } from "../../answers/presence.ts";
 import type { RateLimits } from "../rate-limits.ts";
 
 interface Parts {
+  readonly window: ProcessWindow;
   readonly presenceStore: PresenceStore;
   readonly limits: RateLimits;
 }
@@ -17,6 +19,7 @@ const PARTIAL_ADVICE =
 
 /** Presence of one agent, and counts of all. Source: docs/protocol.md#presence. */
 export function presenceEndpoints({
+  window,
   presenceStore,
   limits,
 }: Parts): Pick<Handlers<"gateway">, "checkOnline" | "onlineAgents"> {
@@ -24,7 +27,8 @@ export function presenceEndpoints({
     async checkOnline(ctx) {
       await limits.addresses.use("check_online", ctx.ip);
       const { agent_id } = ctx.state.query;
-      return presenceOfAgent(agent_id, await presenceStore.read(agent_id));
+      const presence = await presenceStore.read(agent_id);
+      return presenceOfAgent(agent_id, presence, timesOf(window.current));
     },
 
     async onlineAgents() {
@@ -40,7 +44,7 @@ export function presenceEndpoints({
         stale_after_ms: PRESENCE_LIMITS.staleAfterMs,
         by_severity: counts,
         source: "websocket_presence",
-        next_action: isComplete ? fleetAdvice(counts) : PARTIAL_ADVICE,
+        next_action: isComplete ? fleetAdvice(counts, timesOf(window.current)) : PARTIAL_ADVICE,
         privacy: PRIVACY,
       };
     },

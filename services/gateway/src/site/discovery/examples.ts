@@ -18,6 +18,11 @@ import {
   EXAMPLE_TIME,
   exampleEnvelope,
 } from "./example-envelopes.ts";
+import recorded from "./recorded-answers.json" with { type: "json" };
+import type { DiscoverySettings } from "./relay-description.ts";
+
+/** How recorded answers name the relay. */
+export const RECORDED = { baseUrl: "https://relay.example", wsUrl: "wss://relay.example" } as const;
 
 export const SEND_REQUEST: SimpleSendRequest = { from: ALICE, to: BOB, message: "Hello, Bob." };
 export const SESSION_REQUEST: SimpleSessionRequest = {
@@ -94,15 +99,33 @@ const CREDENTIAL = {
   expires_at_iso: new Date(Number(claims.exp) * 1000).toISOString(),
 };
 
-/** Answers by operation id, where the live one cannot be read without a key, a body or a parameter. */
-export function responseExamples(baseUrl: string): Partial<Record<SurfaceId, Examples>> {
+const OF_PACKAGES: readonly string[] = ["connectors", "packageFile", "newestConnector"] satisfies SurfaceId[];
+
+/** One answer of each operation that is only read, by its id. Source: test/discovery/record-answers.ts. */
+export function recordedAnswers({ baseUrl, wsUrl }: DiscoverySettings): Readonly<Record<string, object>> {
+  const text = JSON.stringify(recorded)
+    .replaceAll(RECORDED.baseUrl, () => baseUrl)
+    .replaceAll(RECORDED.wsUrl, () => wsUrl);
+  const examples = Object.entries(JSON.parse(text)).map(([id, value]) => {
+    return [id, { recorded: { ...(OF_PACKAGES.includes(id) && needs("package")), value } }];
+  });
+  return Object.fromEntries(examples);
+}
+
+/** Answers by operation id, where they depend on what is asked. */
+export function writtenAnswers(baseUrl: string): Partial<Record<SurfaceId, Examples>> {
   const online = presenceOf(EXAMPLE_TIME + 1200, EXAMPLE_TIME, EXAMPLE_TIME, OFFLINE_AFTER_MS);
   return {
     sendMessage: { delivered: { ...needs("target_online"), value: acceptedEnvelope(SEND_REQUEST, FIRST, baseUrl) } },
     requestSession: {
       target_online: { ...needs("target_online"), value: acceptedSession(SESSION_REQUEST, FIRST, baseUrl) },
     },
-    checkOnline: { online: { ...needs("target_online"), value: presenceOfAgent(BOB, online) } },
+    checkOnline: {
+      online: {
+        ...needs("target_online"),
+        value: presenceOfAgent(BOB, online, { now: EXAMPLE_TIME, windowStartedAt: EXAMPLE_TIME }),
+      },
+    },
     readSession: { pending: { value: sessionRecord(PENDING_SESSION) } },
     readCredential: { registered: { value: CREDENTIAL } },
     selfTest: {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -10,14 +11,21 @@ const COMPONENTS = "#/components/schemas/";
 
 /**
  * Writes zod schemas as JSON Schema for one document. A schema with an id (`.meta({ id })`) becomes a component, and is
- * referenced.
+ * referenced; so is a part, by each object that has its members.
  */
 export class SchemaWriter {
   readonly components: Record<string, JsonSchema> = {};
   readonly #dialect: keyof typeof DIALECTS;
+  readonly #parts: Parts = {};
 
-  constructor(dialect: keyof typeof DIALECTS) {
+  /** @param parts by the names of their components; one that has the members of another comes before it. */
+  constructor(dialect: keyof typeof DIALECTS, parts: Readonly<Record<string, z.ZodObject>> = {}) {
     this.#dialect = dialect;
+    for (const [name, part] of Object.entries(parts)) {
+      const { additionalProperties: _, ...open } = this.write(part);
+      this.#parts[name] = open as unknown as ObjectSchema;
+    }
+    for (const [name, part] of Object.entries(this.#parts)) this.components[name] = part;
   }
 
   /** The schema itself, or a reference to it where it has an id. */
@@ -25,7 +33,11 @@ export class SchemaWriter {
     const parts = DIALECTS[this.#dialect];
     const written = z.toJSONSchema(schema, { target: this.#dialect, override: ({ jsonSchema }) => tidy(jsonSchema) });
     const text = JSON.stringify(written).replaceAll(`"$ref":"#/${parts}/`, `"$ref":"${COMPONENTS}`);
-    const { $schema: _dialect, [parts]: named = {}, ...own } = JSON.parse(text);
+    const {
+      $schema: _dialect,
+      [parts]: named = {},
+      ...own
+    } = JSON.parse(text, (_, value) => byParts(value, this.#parts));
     Object.assign(this.components, named);
     return own;
   }
@@ -43,6 +55,36 @@ export class SchemaWriter {
     const { $ref } = schema;
     return typeof $ref === "string" ? (this.components[$ref.slice(COMPONENTS.length)] as JsonSchema) : schema;
   }
+}
+
+/** An object whose members are known. */
+type ObjectSchema = JsonSchema & {
+  readonly properties: Readonly<Record<string, unknown>>;
+  readonly required: readonly string[];
+};
+type Parts = Record<string, ObjectSchema>;
+
+/** A strict object with references to the parts that it has in place of their members; any other value as it is. */
+function byParts(value: unknown, parts: Parts): unknown {
+  if (!isStrictObject(value)) return value;
+  const { properties, required, additionalProperties: _, ...rest } = value;
+  const left = new Map(Object.entries(properties));
+  const allOf: object[] = [];
+  for (const [name, part] of Object.entries(parts)) {
+    const members = Object.entries(part.properties);
+    const isHere = members.every(([member, schema]) => isDeepStrictEqual(left.get(member), schema));
+    if (!isHere || !part.required.every((member) => required.includes(member))) continue;
+    for (const [member] of members) left.delete(member);
+    allOf.push({ $ref: COMPONENTS + name });
+  }
+  if (allOf.length === 0) return value;
+  const own = { properties: Object.fromEntries(left), required: required.filter((member) => left.has(member)) };
+  return { ...rest, allOf, ...own, unevaluatedProperties: false };
+}
+
+function isStrictObject(value: unknown): value is ObjectSchema {
+  const { type, properties, required, additionalProperties } = (value ?? {}) as Partial<ObjectSchema>;
+  return type === "object" && properties !== undefined && Array.isArray(required) && additionalProperties === false;
 }
 
 /**

@@ -9,7 +9,7 @@ import { credentialTestVector } from "protocol/credentials/test-vector.ts";
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
 import { testVectors } from "protocol/signing/test-vectors.ts";
 import { contactOf } from "../../answers/contact.ts";
-import { type Examples, MADE_UP_IDS, REQUEST_EXAMPLES, responseExamples } from "./examples.ts";
+import { type Examples, MADE_UP_IDS, REQUEST_EXAMPLES, writtenAnswers } from "./examples.ts";
 import { linksIn, offeredBy, urlOf, websocketUrls } from "./links.ts";
 import {
   authenticationOf,
@@ -120,7 +120,7 @@ const CAPABILITIES = [
 
 export function simpleCapabilities(settings: DiscoverySettings): SimpleCapabilities {
   const { baseUrl } = settings;
-  const answers = responseExamples(baseUrl);
+  const answers = writtenAnswers(baseUrl);
   return {
     ok: true,
     service: SERVICE,

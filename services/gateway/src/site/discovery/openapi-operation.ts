@@ -1,11 +1,13 @@
+import { STATUS_CODES } from "node:http";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import { NotReady, Problem } from "protocol/contract/responses.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { LEGACY_ALIASES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import type { z } from "zod";
-import { needs, REQUEST_EXAMPLES, responseExamples } from "./examples.ts";
+import { needs, REQUEST_EXAMPLES, recordedAnswers, writtenAnswers } from "./examples.ts";
 import type { SchemaWriter } from "./json-schema.ts";
 import { parametersOf } from "./openapi-parameters.ts";
+import type { DiscoverySettings } from "./relay-description.ts";
 
 const RATE_HEADERS = ["RateLimit", "RateLimit-Policy"];
 
@@ -17,13 +19,11 @@ export class OperationWriter {
   readonly parameters: Record<string, object> = {};
   readonly responses: Record<string, object> = {};
   readonly #schemas: SchemaWriter;
-  readonly #baseUrl: string;
-  readonly #responseExamples: ReturnType<typeof responseExamples>;
+  readonly #answers: Readonly<Record<string, object>>;
 
-  constructor(schemas: SchemaWriter, baseUrl: string) {
+  constructor(schemas: SchemaWriter, settings: DiscoverySettings) {
     this.#schemas = schemas;
-    this.#baseUrl = baseUrl;
-    this.#responseExamples = responseExamples(baseUrl);
+    this.#answers = { ...recordedAnswers(settings), ...writtenAnswers(settings.baseUrl) };
   }
 
   /** The operation of a surface at its main path or at an alias, each with its own operation id. */
@@ -36,6 +36,7 @@ export class OperationWriter {
       summary: isAlias ? `Alias of ${surface.method} ${surface.path}. ${summary}` : summary,
       tags: [group],
       ...(apiKey && { security: [{ apiKey: [] }] }),
+      ...(id === "newestConnector" && needs("package")),
       ...(parameters.length > 0 && { parameters }),
       ...(surface.request !== null && { requestBody: this.#requestBody(id, surface.request) }),
       responses: { ...this.#success(id, surface), ...this.#refusals(id, surface), ...this.#commonRefusals() },
@@ -58,31 +59,20 @@ export class OperationWriter {
   }
 
   #success(id: SurfaceId, surface: Surface): object {
-    const { media, status, summary, apiKey, revalidated, response } = surface;
+    const { media, status, apiKey, revalidated, response } = surface;
     const schema = this.#schemas.writeNamed(response, pascalCase(id));
     const headers = [...(apiKey ? [...RATE_HEADERS, "Idempotent-Replayed"] : []), ...(revalidated ? ["ETag"] : [])];
-    const examples = this.#answerExamples(id, surface);
     return {
       [status]: this.#response(id, {
-        description: summary,
+        description: STATUS_CODES[status],
         ...(headers.length > 0 && { headers: headersOf(headers) }),
-        content: { [media]: { schema, ...(examples && { examples }) } },
+        content: { [media]: { schema, examples: this.#answers[id] } },
       }),
       ...(revalidated && { 304: this.#response("notModified", NOT_MODIFIED) }),
     };
   }
 
-  /**
-   * A written example, or else the address of the live answer: a made-up report would say nothing true. It is no
-   * `externalValue`, which tools that read the document would fetch. Nothing of a package, whose bytes no example can show.
-   */
-  #answerExamples(id: SurfaceId, { path }: Surface): object | undefined {
-    if (id === "packageFile") return undefined;
-    const live = { "x-live": this.#baseUrl + path, ...(id === "newestConnector" && needs("package")) };
-    return this.#responseExamples[id] ?? { live };
-  }
-
-  /** One answer for each status. */
+  /** One answer for each status; the examples say what its codes mean. */
   #refusals(id: SurfaceId, surface: Surface): object {
     const byStatus = Object.groupBy(surface.errors, (code) => String(ERRORS[code].httpStatus));
     const answers = Object.entries(byStatus).map(([status, codes = []]) => [
@@ -100,7 +90,7 @@ export class OperationWriter {
     ];
     const ownCodes = { type: "object", properties: { status: { const: status }, code: { enum: codes } } };
     return this.#response([...codes, ...(apiKey ? ["x-api-key"] : [])].join("."), {
-      description: codes.map((code) => `\`${code}\`: ${ERRORS[code].title}`).join(" "),
+      description: STATUS_CODES[status],
       ...(headers.length > 0 && { headers: headersOf(headers) }),
       content: {
         "application/problem+json": { schema: { allOf: [problem, ownCodes] }, examples: this.#examplesOf(codes) },

@@ -1,11 +1,14 @@
 import { hash } from "node:crypto";
 import { ERRORS, type ErrorCode, ServiceError } from "protocol/contract/errors.ts";
 import { FEEDBACK_SURFACES } from "protocol/contract/feedback-surfaces.ts";
-import { PRIVACY } from "protocol/contract/reports/common.ts";
+import { PRIVACY, ScopeFlags } from "protocol/contract/reports/common.ts";
+import { GUIDE_FRAME } from "protocol/contract/reports/guides.ts";
+import { Completeness, ProofGate, SessionCounts } from "protocol/contract/reports/window.ts";
 import { openLabel } from "protocol/contract/requests.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
 import { problemOf } from "runtime/http/problem.ts";
 import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
+import { z } from "zod";
 import { EXAMPLE_TIME, exampleEnvelope } from "./example-envelopes.ts";
 import { MADE_UP_IDS, NEEDS } from "./examples.ts";
 import { type JsonSchema, SchemaWriter } from "./json-schema.ts";
@@ -31,11 +34,20 @@ const TAGS: Record<Group, string> = {
   probes: "Liveness and readiness.",
 };
 
+/** What several answers have: each stands in the document once. */
+const PARTS = {
+  GuideFrame: z.strictObject(GUIDE_FRAME),
+  ProofGate,
+  SessionCounts,
+  Completeness,
+  ScopeFlags,
+};
+
 /** The OpenAPI document of every HTTP surface. Source: OpenAPI 3.1.0; docs/protocol.md#versions. */
 export function openApiDocument(settings: DiscoverySettings) {
   const { baseUrl } = settings;
-  const schemas = new SchemaWriter("draft-2020-12");
-  const operations = new OperationWriter(schemas, baseUrl);
+  const schemas = new SchemaWriter("draft-2020-12", PARTS);
+  const operations = new OperationWriter(schemas, settings);
   const paths: Record<string, Record<string, object>> = {};
   for (const [id, surface] of CATALOGUE) {
     for (const path of [surface.path, ...surface.aliases]) {
@@ -59,18 +71,18 @@ export function openApiDocument(settings: DiscoverySettings) {
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     components: {
+      responses: operations.responses,
+      examples: Object.fromEntries([...operations.codes].map((code) => [code, problemExample(code)])),
       schemas: { ...schemas.components, FeedbackRequest: withSurfaceLabels(schemas.components.FeedbackRequest) },
       securitySchemes: {
         apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: API_KEY_RULE },
       },
       parameters: operations.parameters,
-      responses: operations.responses,
       headers: HEADERS,
-      examples: Object.fromEntries([...operations.codes].map((code) => [code, problemExample(code)])),
     },
     "x-examples": {
       description:
-        "A request runs as its examples print it once it has what x-needs beside them names; the example of its answer is the one that it then gets. x-live is an address whose answer is the example. No relay knows made_up_ids.",
+        "A request runs as its examples print it once it has what x-needs beside them names. An example of an answer is a real one of another moment: long texts and lists are cut. No relay knows made_up_ids.",
       needs: NEEDS,
       made_up_ids: MADE_UP_IDS,
     },

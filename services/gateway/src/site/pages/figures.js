@@ -82,10 +82,8 @@ export function drawAgents(width, { by_severity: by = {} }) {
 }
 
 /** Sixty bars, one for each minute; the last minute has not ended. */
-export function drawMinutes(width, { generated_at: now, current_window: { accepted_by_minute: counted = [] } = {} }) {
-  const counts = new Map(counted.map(({ minute_start, count }) => [Math.floor(minute_start / 60_000), countOf(count)]));
-  const last = Math.floor(countOf(now) / 60_000);
-  const bars = Array.from({ length: HOUR }, (_, index) => counts.get(last - HOUR + 1 + index) ?? 0);
+export function drawMinutes(width, { current_window: { published_envelopes_by_minute: counted = [] } = {} }) {
+  const bars = Array.from({ length: HOUR }, (_, index) => countOf(counted[index]?.count));
   const top = ceiling(Math.max(...bars));
   const [left, plotTop, height, foot] = [formatNumber(top).length * 8 + 10, 8, 150, 22];
   const step = (width - left) / HOUR;

@@ -33,7 +33,7 @@ const draw = {
   },
   funnel({ picture, caption, report }) {
     picture.replaceChildren(...drawFunnel(widthOf(picture), report));
-    caption.textContent = `${report.next_action} Bars are on a logarithmic scale.`;
+    caption.textContent = `${report.product_insight.summary} Bars are on a logarithmic scale.`;
   },
   freshness({ picture, caption, report, readAt }) {
     const msLeft = countOf(report.ms_until_refresh_due) - (performance.now() - readAt);
@@ -47,12 +47,12 @@ function widthOf(place) {
   return Math.max(240, place.clientWidth);
 }
 
-function drawTotals({ totals = {} }) {
+function drawTotals({ totals = {}, monitors = {} }) {
   const cells = [
     ["envelopes published", totals.published_envelopes],
     ["accepted from websockets", totals.websocket_accepted],
-    ["sessions requested", totals.simple_session_request_accepted],
-    ["of them to online targets", totals.simple_session_request_accepted_to_online_target],
+    ["sessions requested", monitors.session_requests_accepted],
+    ["of them to online targets", monitors.session_requests_accepted_to_online_target],
     ["visitors, about", totals.unique_sessions],
     ["feedback given", totals.feedback_total],
   ];

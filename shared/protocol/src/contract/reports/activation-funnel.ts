@@ -57,7 +57,7 @@ export const ActivationFunnel = z.strictObject({
   stages: z.array(FunnelStage).length(STAGES.length),
   dropoffs: z.array(Dropoff).length(STAGES.length - 1),
   largest_current_dropoff: Dropoff.nullable().meta({ description: "By dropoff_count; null when there is no dropoff." }),
-  next_action: z.string().meta({ description: "What reduces the largest dropoff." }),
+  next_action: z.string().meta({ description: "The action of recommended_next_step." }),
   recommended_next_step: z.strictObject({
     bottleneck: Bottleneck,
     action: z.string(),

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { BLOCKER_CATEGORIES } from "../feedback-labels.ts";
-import { WINDOW_LIMITS } from "../limits.ts";
 import { Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
 import { TrafficTotals } from "./traffic-daily.ts";
-import { Bottleneck, Completeness, ProofGate } from "./window.ts";
+import { Bottleneck, Completeness, ProofGate, PublishedByMinute } from "./window.ts";
 
 /** GET /api/diagnostics: the state of the relay in aggregates. */
 
@@ -29,16 +28,10 @@ export const Diagnostics = z.strictObject({
       .int()
       .meta({ description: "Those of stale_agents that have been stale for more than 120 s." }),
     offline_agents: z.int(),
-    connections: z
-      .int()
-      .optional()
-      .meta({ description: "Open websockets, where one process has them all (`npm start`)." }),
+    connections: z.int().meta({ description: "Open websockets of all pods, as each told within 2.5 s." }),
   }),
   counters: TrafficTotals,
-  published_envelopes_by_minute: z
-    .array(z.strictObject({ minute_started_at: z.int(), count: z.int() }))
-    .length(WINDOW_LIMITS.minutes)
-    .meta({ description: "The last 60 minutes, oldest first; the last one has not ended." }),
+  published_envelopes_by_minute: PublishedByMinute,
   published_envelopes_last_5_minutes: z.int(),
   proofs: z.strictObject({ retained: z.int(), ...ProofGate.shape }),
   gateways: z.strictObject({

@@ -41,7 +41,7 @@ export const DomainRouting = z.strictObject({
     public_hosts: z.array(z.string()),
     source: z.enum(["RELAY_PUBLIC_HOSTS", "RELAY_BASE_URL"]),
     base_url: z.string(),
-    ws_url: z.string(),
+    ws_url: z.string().meta({ description: "Without a path: append /ws, or the alternate websocket path." }),
     trusted_proxy_hops: z.int(),
   }),
   host_matches_expected: z.boolean(),

@@ -47,6 +47,7 @@ export const EconomicReadiness = z.strictObject({
     online_agents: z.int(),
     stale_agents: z.int(),
     published_envelopes: z.int(),
+    published_to_online_target: z.int().meta({ description: "Of published_envelopes." }),
     session_requests_accepted: z.int().meta({ description: "Through the gateway and over websockets." }),
     session_requests_accepted_over_websockets: z.int(),
     session_requests_accepted_to_online_target: z.int().meta({ description: "Of session_requests_accepted." }),

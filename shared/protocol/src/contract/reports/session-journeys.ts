@@ -16,7 +16,7 @@ export const STAGE_OF_ACTION: Readonly<Record<string, StageName>> = {
   submitFeedback: "feedback",
 };
 
-/** All times of journeys are the beginning of their minute. Source: docs/reports.md#journeys. */
+/** All times of journeys are the beginning of their minute, or of the window in its first one. Source: docs/reports.md#journeys. */
 export const JOURNEY_RESOLUTION_MS = 60_000;
 
 /** Between which stages a journey stopped. */
@@ -64,7 +64,10 @@ export const SessionJourney = z.strictObject({
   first_seen_iso: z.iso.datetime(),
   last_seen: z.int(),
   last_seen_iso: z.iso.datetime(),
-  idle_ms: z.int().min(0),
+  idle_ms: z.int().min(0).meta({
+    description:
+      "generated_at - last_seen. last_seen is the beginning of a minute, so this is up to a minute too long.",
+  }),
   event_count: z.int(),
   actions: z
     .array(z.strictObject({ action: z.string(), at: z.int() }))

@@ -4,7 +4,14 @@ import { Dropoff, FunnelStage } from "./activation-funnel.ts";
 import { Privacy, ProofBoundaries, SessionProofRecord } from "./common.ts";
 import { JourneySummary } from "./session-journeys.ts";
 import { RETENTION_STATUS } from "./session-proof-retention.ts";
-import { Completeness, CurrentWindow, DurableWindow, OperatorQuickScan, ProofGate } from "./window.ts";
+import {
+  Completeness,
+  CurrentWindow,
+  DurableWindow,
+  OperatorQuickScan,
+  ProofGate,
+  PublishedByMinute,
+} from "./window.ts";
 
 /** `totals` of traffic-daily; process-window counts. Source: docs/protocol.md#counters. */
 export const TrafficTotals = z
@@ -41,15 +48,17 @@ const RetentionSummary = z.strictObject({
   url: z.string(),
 });
 
-/** The window, with its accepted envelopes by minute. */
+/** The window, with its published envelopes by minute. */
 const WindowWithMinutes = z.strictObject({
   ...CurrentWindow.shape,
+  published_envelopes_by_minute: PublishedByMinute,
   accepted_by_minute: z
     .array(z.strictObject({ minute_start: z.int(), count: z.int() }))
     .max(WINDOW_LIMITS.minutes)
     .meta({
+      deprecated: true,
       description:
-        "Published envelopes of the last 60 minutes, oldest first; minute_start is Unix ms. Empty minutes are left out.",
+        "The former name of published_envelopes_by_minute, without empty minutes. The next version lacks it.",
     }),
 });
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { SESSION_LIMITS } from "../limits.ts";
+import { SESSION_LIMITS, WINDOW_LIMITS } from "../limits.ts";
 
 /** The window, its sessions and their proof, in several reports. Source: docs/reports.md#freshness. */
 
@@ -77,6 +77,12 @@ export const CurrentWindow = z
   })
   .meta({ id: "CurrentWindow" });
 export type CurrentWindow = z.infer<typeof CurrentWindow>;
+
+export const PublishedByMinute = z
+  .array(z.strictObject({ minute_started_at: EpochMs, count: z.int() }))
+  .length(WINDOW_LIMITS.minutes)
+  .meta({ id: "PublishedByMinute", description: "The last 60 minutes, oldest first; the last one has not ended." });
+export type PublishedByMinute = z.infer<typeof PublishedByMinute>;
 
 /** Whether a report has all that it should. Source: docs/reports.md#complete. */
 export const Completeness = z.strictObject({

@@ -1,10 +1,16 @@
 -- Part of accept: published envelopes, by minute and by the counter of where they came in. A field `minute counter` is all
--- that is written of one; totals are the sum of the minutes that are kept and of what older ones left in the counters.
+-- that is written of one; totals are the sum of the minutes that are kept and of what older ones left in the counters. How many
+-- found their target online is a counter of its own.
 
 -- `gateway_counter` is that of the endpoint that takes such envelopes.
 local function count_publications(batch, n, origin, gateway_counter)
   local published, counter = batch.published, origin == 'websocket' and 'websocket_accepted' or gateway_counter
   published[counter] = (published[counter] or 0) + n
+end
+
+-- To be called with the status as the publish left it.
+local function count_if_reached(batch, status)
+  if status == 'online' then batch.reached = batch.reached + 1 end
 end
 
 -- Moves the minutes up to `newest` into the counters.
@@ -27,4 +33,5 @@ local function write_published(batch, published_key, counters_key, minutes_kept)
     local is_first = redis.call('HINCRBY', published_key, minute .. ' ' .. counter, n) == n
     if is_first then fold_minutes(published_key, counters_key, minute - minutes_kept) end
   end
+  if batch.reached > 0 then redis.call('HINCRBY', counters_key, 'published_to_online_target', batch.reached) end
 end
