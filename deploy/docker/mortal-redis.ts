@@ -1,7 +1,7 @@
-import { forgetLost, joinAsReplica, untilAll } from "../local/cluster-forming.ts";
 import type { ClusterNode } from "../local/cluster-node.ts";
 import { EmbeddedCluster } from "../local/embedded-cluster.ts";
 import { EmbeddedRedis } from "../local/embedded-redis.ts";
+import { forgetLost, joinAsReplica, untilAll } from "../redis/cluster-forming.ts";
 
 /** What befalls the Redis of the image `all`. */
 export interface MortalRedis {

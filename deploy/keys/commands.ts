@@ -3,10 +3,15 @@ import { mkdir, readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { isDeepStrictEqual } from "node:util";
-import type { KeysFile, SigningAlgorithm, SigningKeyRecord } from "protocol/contract/keys-file.ts";
+import {
+  GATEWAY_KEY_PREFIX,
+  type KeysFile,
+  type SigningAlgorithm,
+  type SigningKeyRecord,
+} from "protocol/contract/keys-file.ts";
+import { textIn } from "runtime/file-text.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
 import type { Io } from "../local/io.ts";
-import { textIn } from "../local/text-in.ts";
 import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";
 import { fileError } from "./file-error.ts";
 import { untilInForce } from "./in-force.ts";
@@ -15,7 +20,7 @@ import { addIssuer, newIssuer, removeIssuer } from "./issuer-commands.ts";
 import { describe } from "./listing.ts";
 import { type KeyTerms, makeApiKey, makeEd25519Key, makeHmacKey } from "./make.ts";
 import type { Outcome } from "./outcome.ts";
-import { ofKey, ofNewApiKey, ofRevokedApiKey } from "./questions.ts";
+import { ofKey, ofNewApiKey, ofRevokedApiKey, ofRevokedGatewayKey } from "./questions.ts";
 import { readRecord } from "./record.ts";
 import { revokeIssued } from "./revoke-issued.ts";
 import { editKeys, readKeys } from "./store.ts";
@@ -24,30 +29,32 @@ import { USAGE } from "./usage.ts";
 const COMMANDS = "list add add-issuer remove-issuer revoke new new-issuer new-api-key".split(" ");
 const ALGORITHMS: readonly SigningAlgorithm[] = ["ed25519", "hmac-sha256"];
 
+/** Sentences, data that a script uses, or both. */
 interface Said {
-  readonly text: string;
+  readonly text?: string;
+  readonly data?: string | undefined;
   /** What is in force after it, asked of a relay. @throws {NotInForceError} */
   readonly inForce?: () => Promise<string>;
 }
 
 /**
  * Runs one command of `npm run keys`.
- * @returns the text to print: it may hold a secret that is shown once, and so comes before a relay is asked.
+ * @returns what to print: it may hold a secret that is shown once, and so comes before a relay is asked.
  * @throws {UsageError | Error} that says what to do; the keys file is then unchanged.
  */
 export async function runKeysCommand(args: string[], { env, stdin }: Pick<Io, "env" | "stdin">): Promise<Said> {
   const { values, positionals } = parseCommandLine(args);
   const [command, ...rest] = positionals;
-  if (values.help === true || command === undefined) return { text: USAGE };
+  if (values.help === true || command === undefined) return { data: USAGE };
 
   if (!COMMANDS.includes(command)) {
     throw new UsageError(`There is no command ${command}: there are ${COMMANDS.join(", ")}.`);
   }
   const keysFile = values.file ?? (env.RELAY_KEYS_FILE || (await keysFileOfNpmStart()));
-  if (command === "list" && rest.length === 0) return { text: describe(await readKeys(keysFile), Date.now()) };
+  if (command === "list" && rest.length === 0) return { data: describe(await readKeys(keysFile), Date.now()) };
   const wait = waitOf(values, env);
-  const { text, change } = await changeKeys(keysFile, command, rest, values, stdin);
-  return { text, inForce: () => untilInForce(change, wait) };
+  const { change, ...said } = await changeKeys(keysFile, command, rest, values, stdin);
+  return { ...said, inForce: () => untilInForce(change, wait) };
 }
 
 async function changeKeys(
@@ -113,25 +120,24 @@ function nameFor(agent: string): string {
 }
 
 async function addSigningKey(file: string, terms: KeyTerms, alg: SigningAlgorithm): Promise<Outcome> {
-  const { record, secrets } = alg === "ed25519" ? newEd25519(terms) : newHmac(terms);
+  const { record, data } = alg === "ed25519" ? newEd25519(terms) : newHmac(terms);
   await editKeys(file, (keys) => {
     refuseExistingId(keys, terms.id);
     return { ...keys, signing_keys: [...keys.signing_keys, record] };
   });
-  const title = `Signing key ${terms.id} (${alg})`;
-  const handover = "the agent keeps it as a file (mode 0600), for relay --key FILE";
-  return { text: describeNew(title, terms, handover, secrets), change: ofKey(record, "accept") };
+  const handover = "Write it to a file that only the agent may read, for relay --key FILE.";
+  const text = describeNew(`Signing key ${terms.id} (${alg})`, terms, handover);
+  return { text, data, change: ofKey(record, "accept") };
 }
 
 function newEd25519(terms: KeyTerms) {
-  const { record, privateKey, privateKeyPem } = makeEd25519Key(terms);
-  const file = keyFileOf(terms, { alg: record.alg, private_key: privateKey });
-  return { record, secrets: `${file}\nThe same private key as PKCS#8, for other programs:\n\n${privateKeyPem}` };
+  const { record, privateKey } = makeEd25519Key(terms);
+  return { record, data: keyFileOf(terms, { alg: record.alg, private_key: privateKey }) };
 }
 
 function newHmac(terms: KeyTerms) {
   const { record, secret } = makeHmacKey(terms);
-  return { record, secrets: keyFileOf(terms, { alg: record.alg, secret }) };
+  return { record, data: keyFileOf(terms, { alg: record.alg, secret }) };
 }
 
 /** What `relay --key` reads. Of a namespace the file names one agent, which its user may replace by another of it. */
@@ -169,12 +175,13 @@ async function addApiKey(file: string, terms: KeyTerms): Promise<Outcome> {
     refuseExistingId(keys, terms.id);
     return { ...keys, api_keys: [...keys.api_keys, record] };
   });
-  const text = describeNew(`API key ${terms.id}`, terms, "give it to the agent", `x-api-key: ${apiKey}\n`);
-  return { text, change: ofNewApiKey(record, apiKey) };
+  const text = describeNew(`API key ${terms.id}`, terms, "Give it to the agent, for the header x-api-key.");
+  return { text, data: `${apiKey}\n`, change: ofNewApiKey(record, apiKey) };
 }
 
 async function revoke(file: string, ids: string[]): Promise<Outcome> {
   const id = onlyOne(ids, "revoke takes exactly one key id, or --agent");
+  if (id.startsWith(GATEWAY_KEY_PREFIX)) return await revokeGatewayKey(file, id);
   let signingKey: SigningKeyRecord | undefined;
   await editKeys(file, (keys) => {
     if (!idsOf(keys).includes(id)) throw new Error(`There is no key ${id}; list shows every key.`);
@@ -189,6 +196,15 @@ async function revoke(file: string, ids: string[]): Promise<Outcome> {
   return { text: `Revoked ${id}.\n`, change };
 }
 
+/** No record of the keys file has a gateway's key: it is named as revoked. */
+async function revokeGatewayKey(file: string, id: string): Promise<Outcome> {
+  await editKeys(file, (keys) => ({
+    ...keys,
+    revoked_gateway_keys: [...new Set([...(keys.revoked_gateway_keys ?? []), id])],
+  }));
+  return { text: `Revoked ${id}.\n`, change: ofRevokedGatewayKey(id) };
+}
+
 function refuseExistingId(keys: KeysFile, id: string, hint = "choose another --key-id"): void {
   if (idsOf(keys).includes(id)) throw new Error(`Key ${id} exists already; ${hint}.`);
 }
@@ -197,9 +213,6 @@ function idsOf(keys: KeysFile): string[] {
   return [...keys.api_keys.map((key) => key.id), ...keys.signing_keys.map((key) => key.key_id)];
 }
 
-function describeNew(title: string, terms: KeyTerms, handover: string, secrets: string): string {
-  return `${title} for ${terms.agents.join(", ")}, until ${terms.expiresAt ?? "revoked"}.
-It is shown only once; ${handover}:
-
-${secrets}`;
+function describeNew(title: string, { agents, expiresAt = "revoked" }: KeyTerms, handover: string): string {
+  return `${title} for ${agents.join(", ")}, until ${expiresAt}.\nIt is shown only once. ${handover}\n`;
 }

@@ -1,5 +1,7 @@
+import { access } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
+import { DEVELOPMENT_ISSUER, developmentIssuerFile } from "../local/dev-keys.ts";
 import { type Options, oneAgentOf, UsageError } from "./command-line.ts";
 import { issue, newAgentKeys } from "./issue.ts";
 import { defaultIssuerFile, readIssuerFile } from "./issuer-file.ts";
@@ -17,7 +19,7 @@ export async function issueFor(keysFile: string, options: Options): Promise<Outc
   const agent = oneAgentOf(options);
   refuseTermsOfListedKeys(options);
   const days = daysOf(options.days);
-  const issuer = await readIssuerFile(options["issuer-file"] ?? defaultIssuerFile(keysFile));
+  const issuer = await readIssuerFile(options["issuer-file"] ?? (await issuerFileBeside(keysFile)));
   const { keyFile, until } = issue(issuer, await readKeys(keysFile), { agent, days }, newAgentKeys(), Date.now());
   const file = options.out ?? join(dirname(keysFile), `${agent.slice("agent://".length)}.json`);
   await writePrivateFile(file, keyFile);
@@ -26,6 +28,21 @@ Key, credential and the issuer's public record are in ${file}.
 Give it to the agent and keep no copy. Nothing was listed.
 `;
   return { text, change: ofCredential(agent, keyFile.key_id, keyFile.credential) };
+}
+
+/** The issuer of `new-issuer`. Without one, the issuer of `npm start`, if the keys file admits it. */
+async function issuerFileBeside(keysFile: string): Promise<string> {
+  const [own, development] = [defaultIssuerFile(keysFile), developmentIssuerFile(dirname(keysFile))];
+  if ((await exists(own)) || !(await exists(development))) return own;
+  const { issuers } = await readKeys(keysFile);
+  return issuers.some(({ issuer }) => issuer === DEVELOPMENT_ISSUER) ? development : own;
+}
+
+async function exists(file: string): Promise<boolean> {
+  return await access(file).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** They would be without effect, and who set them would believe otherwise. */

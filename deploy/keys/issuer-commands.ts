@@ -84,10 +84,22 @@ function publicKeysOf({ keys }: IssuerRecord): string[] {
 function admitted(keys: KeysFile, issuer: string, added: IssuerRecord["keys"], agents: string[] | undefined): KeysFile {
   if (!keys.issuers.some((record) => record.issuer === issuer)) {
     if (agents === undefined) throw new UsageError("--agents is required: --agents 'agent://acme.*', or '*' for all.");
+    refuseAgentsOfOthers(keys.issuers, agents);
     return withIssuer(keys, { issuer, keys: added, agents });
   }
   if (agents !== undefined) throw new Error(`Issuer ${issuer} is known, with its agents: leave --agents out.`);
   return { ...keys, issuers: withKeys(keys.issuers, issuer, added) };
+}
+
+/** One pattern has one holder: the relay would refuse the keys file, without a name. */
+function refuseAgentsOfOthers(issuers: readonly IssuerRecord[], agents: readonly string[]): void {
+  for (const { issuer, agents: held } of issuers) {
+    const [both] = agents.filter((agent) => held.includes(agent));
+    if (both === undefined) continue;
+    throw new Error(
+      `Issuer ${issuer} speaks for '${both}' already. Name other --agents, or first: npm run keys -- remove-issuer ${issuer}`,
+    );
+  }
 }
 
 /** The agents of a record that somebody else wrote. All agents are never given away by what a file says. */

@@ -4,8 +4,8 @@ import { ISSUER_PATTERN } from "protocol/contract/credential.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
 import { decodeBase64url } from "protocol/signing/base64url.ts";
 import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
+import { textIn } from "runtime/file-text.ts";
 import { z } from "zod";
-import { textIn } from "../local/text-in.ts";
 import { fileError } from "./file-error.ts";
 import { newOkpKey } from "./okp-key.ts";
 
@@ -58,9 +58,11 @@ function publicKeyOf(privateKey: string): string | undefined {
 }
 
 function missing(file: string): string {
-  return `There is no issuer at ${file}. Name one with --issuer-file, or make it:
+  return `There is no issuer at ${file}. Do one of these:
 
-  npm run keys -- new-issuer --issuer <name> --agents '*'
+  npm start                                                  without RELAY_KEYS_FILE: has an issuer for development
+  npm run keys -- new-issuer --issuer <name> --agents '*'    makes an issuer
+  npm run keys -- new --listed --agent agent://<name>        lists a key, without an issuer
 
-Without an issuer a key can be listed at the relay: npm run keys -- new --listed --agent agent://<name>`;
+--issuer-file names an issuer that is elsewhere.`;
 }

@@ -15,6 +15,7 @@ export function describe(keys: KeysFile, now: number): string {
     ...(keys.removed_issuers ?? []).flatMap(({ issuer, revoked }) =>
       rowsOfRevoked(`removed issuer ${issuer}`, revoked),
     ),
+    ...(keys.revoked_gateway_keys ?? []).map((id): Row => [id, "gateway", "-", "revoked"]),
   ];
   if (rows.length === 0) return "No keys yet.\n";
 

@@ -54,6 +54,15 @@ export function ofRevokedApiKey(id: string): Change {
   return { verb: "refuse", what: id, ask, proof };
 }
 
+/** Of a gateway's key that was revoked: no manifest lists it. */
+export function ofRevokedGatewayKey(id: string): Change {
+  const ask = async ({ url }: Wait) => {
+    const listed = (await answerOf(`${url}${SURFACES.signingManifest.path}`))?.gateway_keys;
+    return { gateway: listed?.every(({ key_id }) => key_id !== id) };
+  };
+  return { verb: "refuse", what: id, ask };
+}
+
 /** Of a credential that was issued. */
 export function ofCredential(agent: string, keyId: string, credential: string): Change {
   const register = { from: agent, alg: "ed25519", key_id: keyId, payload: { credential } } as const;
@@ -133,7 +142,7 @@ function ofRegister(register: Register, verb: Change["verb"]): Change["ask"] {
   };
 }
 
-/** What is read of a problem document, of an error frame or hello, and of /ready. */
+/** What is read of a problem document, of an error frame or hello, of /ready and of the signing manifest. */
 const Answer = z
   .object({
     code: z.string(),
@@ -144,6 +153,7 @@ const Answer = z
     service: z.string(),
     ready: z.boolean(),
     degraded: z.array(z.string()),
+    gateway_keys: z.array(z.object({ key_id: z.string() })),
   })
   .partial();
 type Answer = z.infer<typeof Answer>;
@@ -151,9 +161,9 @@ type Answer = z.infer<typeof Answer>;
 /** @throws {Error} for what no relay says, and for a service without the path: another program may answer at that address. */
 function answerIn(text: string): Answer {
   const answer = Answer.parse(JSON.parse(text));
-  const { code = "", frame, service } = answer;
+  const { code = "", frame, service, gateway_keys } = answer;
   const isOfRelay = code !== "not_found" && Object.hasOwn(ERRORS, code);
-  if (isOfRelay || frame === "hello" || service === "gateway") return answer;
+  if (isOfRelay || frame === "hello" || service === "gateway" || gateway_keys !== undefined) return answer;
   throw new Error("No relay answers.");
 }
 

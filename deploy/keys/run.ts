@@ -3,12 +3,16 @@ import { UsageError } from "./command-line.ts";
 import { runKeysCommand } from "./commands.ts";
 import { NotInForceError } from "./in-force.ts";
 
-/** Runs one command line of `npm run keys`. Never rejects. @returns the exit code. */
+/**
+ * Runs one command line of `npm run keys`. What a script uses goes to standard output, and every sentence to standard error.
+ * Never rejects. @returns the exit code.
+ */
 export async function run(args: string[], io: Io): Promise<number> {
   try {
-    const { text, inForce } = await runKeysCommand(args, io);
-    io.stdout.write(text);
-    if (inForce !== undefined) io.stdout.write(await inForce());
+    const { text = "", data = "", inForce } = await runKeysCommand(args, io);
+    io.stderr.write(text);
+    io.stdout.write(data);
+    if (inForce !== undefined) io.stderr.write(await inForce());
     return 0;
   } catch (error) {
     const isUsageError = error instanceof UsageError;

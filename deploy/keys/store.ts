@@ -2,10 +2,10 @@ import { readFile } from "node:fs/promises";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
+import { textIn } from "runtime/file-text.ts";
 import { z } from "zod";
 import { withLock } from "../local/lock-file.mjs";
 import { replaceFile, targetOf } from "../local/replace-file.ts";
-import { textIn } from "../local/text-in.ts";
 import { fileError } from "./file-error.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;

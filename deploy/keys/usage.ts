@@ -17,14 +17,14 @@ Keys that the keys file lists
   npm run keys -- add [record.json]                    adds a key that its agent made: the record that relay keygen printed,
                                                        from a file or standard input; its private key stays with the agent.
                                                        Added before: fine
-  npm run keys -- revoke <id>                          removes a key
+  npm run keys -- revoke <id>                          removes or revokes a key
 
   npm run keys -- list                                 lists keys, issuers and revocations, without secrets
 
 Options of new without --listed
   --agent <id>           agent that the credential is for: one id
   --days <n>             how long it holds, 1 to 90; by default 30
-  --issuer-file <path>   issuer that signs; by default issuer.json beside the keys file
+  --issuer-file <path>   issuer that signs; by default issuer.json beside the keys file, or else npm start's
   --out <path>           file to write, never overwritten; by default <name of the agent>.json beside the keys file
 
 Options of new --listed and new-api-key
@@ -56,10 +56,10 @@ All commands
   --file <path>      keys file; by default RELAY_KEYS_FILE, or else the development keys of npm start
   --help             this text
 
-The secret of a listed key is shown once, when it is made: give it to the agent and keep no copy. Those of issuers and of their
-agents are written to files that only you may read, and never shown. A running relay loads a change within 5 seconds, without a
-restart. To rotate a listed key: make a new one, switch the agent to it, revoke the old one. To renew a credential, for the keys
-that its agent has: relay issue, then relay credential (docs/operations.md). new makes new ones, which open nothing sealed before.
+Standard output has only data: the list, the key file of new --listed, the API key. In a script use npm run --silent keys. Keep no
+copy of a listed key's secret. Those of issuers and their agents go to files that only you may read. A relay loads a change within 5
+seconds. To rotate a listed key: make a new one, give it to the agent, revoke the old one. To renew a credential: relay issue, then
+relay credential (docs/operations.md). new makes new keys, which open nothing that was sealed before.
 
 Exit codes: 0 done, 1 refused (the file is unchanged), 2 invalid command line, 3 done, but not in force at the relay in time.
 `;

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ClusterMember, idOf } from "./cluster-forming.ts";
+import { type ClusterMember, idOf } from "../redis/cluster-forming.ts";
+import { askRedis } from "../redis/redis-words.ts";
 import { RedisProcess, redisArguments } from "./redis-process.ts";
 import { redisProgram } from "./redis-program.mjs";
-import { askRedis } from "./redis-words.ts";
 
 /** How the nodes of a cluster are run, and how somebody who may do everything logs in to them. */
 export interface NodeRunner {

@@ -1,6 +1,7 @@
 import { chmod, mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ANY_AGENT } from "protocol/contract/credential.ts";
 import type { ApiKeyRecord, KeysFile, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { type AgentKeys, issue } from "../keys/issue.ts";
 import { type IssuerFile, makeIssuerFile, readIssuerFile } from "../keys/issuer-file.ts";
@@ -26,11 +27,13 @@ import { replaceFile } from "./replace-file.ts";
 
 /** Where `npm start` keeps its development keys; not in git. */
 export const DEVELOPMENT_FOLDER = fileURLToPath(new URL("../../.local", import.meta.url));
+export const DEVELOPMENT_ISSUER = "development";
 const LOCK_TIMEOUT_MS = 10_000;
 
 const API_KEY = { id: "dev-alice-gateway", agents: [AGENTS.alice, `${AGENTS.alice}.*`] };
 const KEY_IDS: Readonly<Record<Name, string>> = { alice: "dev-alice", bob: "dev-bob" };
-const ISSUER = { name: "development", agents: [AGENTS.alice, `${AGENTS.alice}.*`, AGENTS.bob] };
+/** It speaks for the agents of `npm start`, and for all that no other key or issuer speaks for. */
+const ISSUED_AGENTS = [AGENTS.alice, `${AGENTS.alice}.*`, AGENTS.bob, ANY_AGENT];
 const CREDENTIAL_DAYS = 30;
 const IN_USE =
   "npm start runs on the development keys of this folder, and would lose its agents: stop it first, or name a keys file of your own in RELAY_KEYS_FILE.";
@@ -74,7 +77,7 @@ export async function developmentKeys(folder: string, knowledge: Knowledge): Pro
 
 async function issuerIn(folder: string): Promise<IssuerFile> {
   const file = developmentIssuerFile(folder);
-  if (!(await exists(file))) await writePrivateFile(file, makeIssuerFile(ISSUER.name));
+  if (!(await exists(file))) await writePrivateFile(file, makeIssuerFile(DEVELOPMENT_ISSUER));
   return await readIssuerFile(file);
 }
 
@@ -99,9 +102,9 @@ function withDevelopment(
   issuer: IssuerFile | undefined,
 ): KeysFile {
   const signingKeys = keys.signing_keys.filter(({ key_id }) => !Object.values(KEY_IDS).includes(key_id));
-  const others = withoutIssuer(keys, ISSUER.name, Date.now());
+  const others = withoutIssuer(keys, DEVELOPMENT_ISSUER, Date.now());
   const taken = new Set([...signingKeys, ...others.issuers].flatMap(({ agents }) => agents));
-  const agents = issuer === undefined ? [] : ISSUER.agents.filter((pattern) => !taken.has(pattern));
+  const agents = issuer === undefined ? [] : ISSUED_AGENTS.filter((pattern) => !taken.has(pattern));
   const listed = NAMES.filter((name) => !agents.includes(AGENTS[name]));
   const changed = {
     ...others,

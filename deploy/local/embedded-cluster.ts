@@ -1,4 +1,4 @@
-import { formCluster } from "./cluster-forming.ts";
+import { formCluster } from "../redis/cluster-forming.ts";
 import { ClusterNode, type NodeRunner, PLAIN_NODES } from "./cluster-node.ts";
 import { freePorts } from "./free-ports.ts";
 

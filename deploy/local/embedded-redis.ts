@@ -1,8 +1,8 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { answersPing } from "../redis/redis-words.ts";
 import { FOLDER_PREFIX, RedisProcess, redisArguments } from "./redis-process.ts";
 import { redisProgram } from "./redis-program.mjs";
-import { answersPing } from "./redis-words.ts";
 
 /** `sun_path` holds 104 bytes on macOS and 108 on Linux, its final zero included; Redis cuts longer paths silently. */
 const SOCKET_PATH_BYTES = 103;

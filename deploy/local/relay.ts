@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { certificateOf } from "runtime/http/certificate.ts";
+import { type Certificate, certificateOf, observeCertificate } from "runtime/http/certificate.ts";
 import { connectionBounds } from "runtime/http/connection-bounds.ts";
 import { type HttpService, metricsServer } from "runtime/http/http-service.ts";
 import { HttpServer } from "runtime/http/server.ts";
@@ -87,6 +87,7 @@ export class LocalRelay implements Service, Relay {
   readonly #provisions: Provisions;
   readonly #names: readonly ServiceName[];
   readonly #pods: number;
+  readonly #certificate: Certificate | undefined;
   readonly #server: HttpServer;
   readonly #services = new RunningServices();
   readonly #started = Promise.withResolvers<void>();
@@ -107,6 +108,7 @@ export class LocalRelay implements Service, Relay {
     const { host, port, logLevel: level } = asked;
     this.logger = logger ?? createLogger({ service: "agent-relay", level });
     this.#settings = withinOpenFiles(asked, this.logger, "info");
+    this.#certificate = certificateOf(asked, this.logger);
     this.#server = new HttpServer({
       handler: (req, res) => this.#onceStarted(() => this.#serviceFor(req)?.handler(req, res)),
       ...(services.includes("ws-connector") && {
@@ -116,7 +118,7 @@ export class LocalRelay implements Service, Relay {
       }),
       host,
       port,
-      certificate: certificateOf(asked, this.logger),
+      certificate: this.#certificate,
       bounds: connectionBounds(this.#settings),
       trustedProxyHops: this.#settings.trustedProxyHops,
       // The services share the server: the first one counts for all.
@@ -156,9 +158,9 @@ export class LocalRelay implements Service, Relay {
     this.#settings = readServerSettings(environment);
     for (const name of this.#names.flatMap((name) => Array<ServiceName>(this.#instancesOf(name)).fill(name))) {
       if (this.#stopped !== undefined) return;
-      const { connectionCount } = this.#services;
-      const options = { logger: this.#loggerOfNext(name), connectionCount };
+      const options = { logger: this.#loggerOfNext(name) };
       const service = COMPONENTS[name].create({ ...environment, ...this.#adminPortOfNext(name) }, options);
+      observeCertificate(service.metrics, this.#certificate);
       this.#services.add(name, service);
       await service.start();
     }

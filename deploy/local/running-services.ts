@@ -30,18 +30,14 @@ export class RunningServices {
     return instances[this.#turns++ % instances.length];
   }
 
-  /** Open websockets; undefined where no service takes them. */
-  get connectionCount(): (() => number) | undefined {
-    const counts = this.all.flatMap(({ connectionCount }) => connectionCount ?? []);
-    return counts.length === 0 ? undefined : () => counts.reduce((sum, count) => sum + count(), 0);
-  }
-
   /** Instances of one service are told apart by the label `pod`. */
   get metrics(): Registry[] {
     for (const [service, instances] of this.#instances) {
       if (instances.length === 1) continue;
-      for (const [n, { metrics }] of instances.entries()) metrics.setDefaultLabels({ service, pod: podLabel(n) });
+      for (const [n, { metrics }] of instances.entries()) {
+        metrics.registry.setDefaultLabels({ service, pod: podLabel(n) });
+      }
     }
-    return this.all.map(({ metrics }) => metrics);
+    return this.all.map(({ metrics }) => metrics.registry);
   }
 }

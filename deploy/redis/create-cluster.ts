@@ -1,10 +1,10 @@
 import { lookup } from "node:dns/promises";
 import { isClusterUrl, nodeUrlsOf } from "runtime/redis-url.ts";
 import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "runtime/settings.ts";
-import { type ClusterMember, formCluster, untilAll } from "../local/cluster-forming.ts";
 import type { Io } from "../local/io.ts";
-import { askRedis } from "../local/redis-words.ts";
+import { type ClusterMember, formCluster, untilAll } from "./cluster-forming.ts";
 import { mendCluster } from "./mend-cluster.ts";
+import { askRedis } from "./redis-words.ts";
 
 const DEFAULT_PORT = 6379;
 const LEAST = 6;

@@ -1,4 +1,4 @@
-import { type ClusterMember, idOf, joinAsReplica, untilAcquainted, untilAll } from "../local/cluster-forming.ts";
+import { type ClusterMember, idOf, joinAsReplica, untilAcquainted, untilAll } from "./cluster-forming.ts";
 import {
   formatSlots,
   nodesIn,

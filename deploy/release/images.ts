@@ -8,6 +8,7 @@ const IMAGES = {
   gateway: ["--build-arg", "SERVICE=gateway"],
   "ws-connector": ["--build-arg", "SERVICE=ws-connector"],
   "ops-reporting": ["--build-arg", "SERVICE=ops-reporting"],
+  setup: ["--target", "setup"],
   all: ["--target", "all"],
 } as const;
 const PLATFORMS = "linux/amd64,linux/arm64";

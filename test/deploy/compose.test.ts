@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { parse } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { REDIS_USERS } from "../support/deployed-users.ts";
+import { rowsBetween } from "../support/documents.ts";
 
 interface ComposeService {
   readonly command?: readonly string[];
@@ -10,6 +11,9 @@ interface ComposeService {
   readonly profiles?: readonly string[];
   readonly environment?: Readonly<Record<string, unknown>>;
   readonly depends_on?: Readonly<Record<string, unknown>>;
+  readonly mem_limit?: string;
+  readonly cpu_quota?: number;
+  readonly pids_limit?: number;
 }
 
 const ROOT = new URL("../../", import.meta.url);
@@ -55,6 +59,37 @@ test("no password stands in the compose file, nor is one taken from the environm
   expect(await textOf("docker-compose.yml")).not.toMatch(/REDIS_PASSWORD|REDIS_URL|redis:\/\//);
 });
 
+describe("the limits of containers", () => {
+  const all = Object.entries({ ...cluster.services, ...services } as Record<string, ComposeService>);
+
+  test("bound memory, cores and processes of every container, and no one-shot takes more than another", () => {
+    const bounded = all.map(([name, { mem_limit, cpu_quota, pids_limit }]) => [
+      name,
+      mem_limit !== undefined && cpu_quota !== undefined && pids_limit !== undefined,
+    ]);
+    expect(bounded).toEqual(all.map(([name]) => [name, true]));
+    const oneShots = ["redis-passwords", "keys", "window-reset", "redis-cluster"];
+    const limits = all.filter(([name]) => oneShots.includes(name)).map(([, service]) => shown(limitsOf(service)));
+    expect([limits.length, new Set(limits).size]).toEqual([oneShots.length, 1]);
+  });
+
+  test.each([
+    ["gateway", "base/gateway.yaml", "service"],
+    ["ws-connector", "base/ws-connector.yaml", "service"],
+    ["ops-reporting", "base/ops-reporting.yaml", "service"],
+    ["redis", "base/redis.yaml", "redis"],
+    ["window-reset", "base/gateway.yaml", "window-reset"],
+    ["redis-cluster", "overlays/cluster-local/create-cluster.yaml", "create"],
+    ["edge", "components/envoy-gateway/envoy-proxy.yaml", undefined],
+  ])("%s may take as much as in Kubernetes, and as docs/operations.md says", async (name, manifest, container) => {
+    const limits = limitsOf(all.find(([other]) => other === name)?.[1] as ComposeService);
+    expect(shown(limits)).toBe(shown(await limitsIn(manifest, container)));
+    const rows = rowsBetween(await textOf("docs/operations.md"), "limits of containers");
+    const row = rows.find(([containers = ""]) => containers.includes(`\`${name}\``));
+    expect(row?.slice(1, 3)).toEqual(shown(limits).split(", "));
+  });
+});
+
 describe("docker-compose.cluster.yml", () => {
   const own: Record<string, ComposeService> = cluster.services;
   const nodes = Object.entries(own).filter(([, { environment }]) => environment?.REDIS_CLUSTER_HOSTNAME !== undefined);
@@ -88,6 +123,40 @@ describe("docker-compose.cluster.yml", () => {
     expect(Object.values(own).flatMap(({ ports }) => ports ?? [])).toEqual([]);
   });
 });
+
+interface Limits {
+  readonly mib: number;
+  readonly cores: number;
+}
+
+/** A variable stands for its default. */
+function limitsOf({ mem_limit = "", cpu_quota = 0 }: ComposeService): Limits {
+  const [, amount, unit = ""] = /(\d+)([mg])\}?$/.exec(mem_limit) ?? [];
+  return { mib: Number(amount) * (unit === "g" ? 1024 : 1), cores: cpu_quota / 100_000 };
+}
+
+/** Of a container of a manifest; without a name the first that the file bounds. */
+async function limitsIn(manifest: string, container?: string): Promise<Limits> {
+  const objects = parseAllDocuments(await textOf(`deploy/kubernetes/${manifest}`), { merge: true });
+  const found = objects.map((object) => boundedIn(object.toJS(), container)).find((limits) => limits !== undefined);
+  const [, amount, unit] = /^(\d+)([MG])i$/.exec(found?.memory ?? "") ?? [];
+  return { mib: Number(amount) * (unit === "G" ? 1024 : 1), cores: Number(found?.cpu) };
+}
+
+function boundedIn(value: unknown, name?: string): { readonly cpu: string; readonly memory: string } | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const { resources, name: own } = value as { resources?: { limits: { cpu: string; memory: string } }; name?: string };
+  if (resources !== undefined && own === name) return resources.limits;
+  for (const member of Object.values(value)) {
+    const found = boundedIn(member, name);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function shown({ mib, cores }: Limits): string {
+  return `${mib % 1024 === 0 ? `${mib / 1024} GiB` : `${mib} MiB`}, ${cores}`;
+}
 
 function textOf(file: string): Promise<string> {
   return readFile(new URL(file, ROOT), "utf8");

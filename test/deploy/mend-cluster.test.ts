@@ -1,5 +1,5 @@
 import { describe, expect, jest, test } from "@jest/globals";
-import type { ClusterMember } from "../../deploy/local/cluster-forming.ts";
+import type { ClusterMember } from "../../deploy/redis/cluster-forming.ts";
 import { mendCluster } from "../../deploy/redis/mend-cluster.ts";
 
 const [PRIMARY, OTHER, REPLICA] = ["a", "b", "c"].map((letter) => letter.repeat(40)) as [string, string, string];

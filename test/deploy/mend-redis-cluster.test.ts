@@ -1,7 +1,7 @@
 import { beforeAll, expect, jest, test } from "@jest/globals";
-import { joinAsReplica } from "../../deploy/local/cluster-forming.ts";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { startRelay } from "../../deploy/local/relay.ts";
+import { joinAsReplica } from "../../deploy/redis/cluster-forming.ts";
 import { until } from "../support/until.ts";
 import { deployedNodes, roleOf, type Six, untilReady } from "./deployed-nodes.ts";
 

@@ -102,7 +102,7 @@ describe("a release", () => {
     });
     const calls = await asked();
     const builds = calls.filter((call) => call.startsWith("buildx build"));
-    expect(builds).toHaveLength(4);
+    expect(builds).toHaveLength(5);
     for (const build of builds) {
       expect(build).toContain("--platform linux/amd64,linux/arm64");
       expect(build).toContain(`NODE_IMAGE=node@${DIGEST}`);
@@ -116,6 +116,7 @@ describe("a release", () => {
       "agent-relay/gateway:1.0.0",
       "agent-relay/ws-connector:1.0.0",
       "agent-relay/ops-reporting:1.0.0",
+      "agent-relay/setup:1.0.0",
       "agent-relay/all:1.0.0",
     ]);
   });
@@ -125,7 +126,7 @@ describe("a release", () => {
       code: 0,
       said: expect.stringContaining("agent-relay/all:1.0.0 for linux/amd64\n"),
     });
-    expect((await asked()).filter((call) => call.startsWith("build "))).toHaveLength(4);
+    expect((await asked()).filter((call) => call.startsWith("build "))).toHaveLength(5);
   });
 
   test("has the connectors' packages, a bill of materials of what runs, and checksums of every file", async () => {

@@ -15,7 +15,7 @@ describe("npm run keys, of an organisation's issuer", () => {
   test("admits it from its public record, and removes it", async () => {
     expect(await keysCommand(issuers.keysFile(), ["add-issuer"], record(["agent://globex.*"]))).toMatchObject({
       code: 0,
-      stderr: "",
+      stdout: "",
     });
     expect(await theIssuer()).toMatchObject({ issuer: "globex", agents: ["agent://globex.*"] });
     expect(await keys("remove-issuer", "globex")).toMatchObject({ code: 0 });

@@ -48,6 +48,29 @@ describe("development keys", () => {
     }
   });
 
+  test("have an issuer that npm run keys -- new issues with, for any agent that nobody else speaks for", async () => {
+    const file = developmentKeysFile(folder.path);
+    await developmentKeys(folder.path, "issued");
+    expect(await keysCommand(file, ["new", "--agent", "agent://translator"])).toMatchObject({ code: 0 });
+    const translator = await json(join(folder.path, "translator.json"));
+    expect(await problemOf(translator)).toBeUndefined();
+    await developmentKeys(folder.path, "issued");
+    expect(await problemOf(translator)).toBeUndefined();
+    await keysCommand(file, ["new", "--listed", "--agent", "agent://translator"]);
+    expect(await problemOf(translator)).toBe("agent_not_allowed");
+  });
+
+  test("have no issuer to issue with once they are listed", async () => {
+    await developmentKeys(folder.path, "issued");
+    await developmentKeys(folder.path, "listed");
+    expect(await keysCommand(developmentKeysFile(folder.path), ["new", "--agent", "agent://translator"])).toMatchObject(
+      {
+        code: 1,
+        stderr: expect.stringMatching(/^There is no issuer at .*issuer\.json\./),
+      },
+    );
+  });
+
   test("let alice send through the gateway, for herself alone", async () => {
     const { api_key } = await developmentKeys(folder.path, "issued");
     const apiKey = KeyRing.from(await stored()).apiKey(api_key, Date.now());
@@ -154,6 +177,27 @@ describe("A folder that was used before", () => {
     expect((await stored()).signing_keys).toEqual([]);
     expect(await problemOf(agents.bob)).toBeUndefined();
     expect(KeyRing.from(await stored()).apiKey(agents.api_key, Date.now())).toBeDefined();
+  });
+
+  test("in which another issuer speaks for all agents keeps it, and vouches for alice and bob", async () => {
+    const file = developmentKeysFile(folder.path);
+    const admit = ["new-issuer", "--issuer", "acme", "--agents", "*"];
+    await keysCommand(file, admit);
+    await developmentKeys(folder.path, "issued");
+    expect((await stored()).issuers.map(({ issuer, agents }) => [issuer, agents.includes("*")])).toEqual([
+      ["acme", true],
+      ["development", false],
+    ]);
+    const { alice, bob } = await developmentKeys(folder.path, "issued");
+    expect([await problemOf(alice), await problemOf(bob)]).toEqual([undefined, undefined]);
+  });
+
+  test("names the issuer that speaks for all agents where another one is to", async () => {
+    await developmentKeys(folder.path, "issued");
+    const admit = ["new-issuer", "--issuer", "acme", "--agents", "*"];
+    const { code, stderr } = await keysCommand(developmentKeysFile(folder.path), admit);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("Issuer development")]);
+    expect((await stored()).issuers).toHaveLength(1);
   });
 
   test("in which somebody listed a key for alice lists hers too, and vouches for bob", async () => {

@@ -42,7 +42,7 @@ describe("npm run keys, of issuers", () => {
     await withIssuer();
     const before = await readFile(issuers.keysFile(), "utf8");
     const from = Math.floor(Date.now() / 1000);
-    expect(await keys("new", "--agent", "agent://alice", "--days", "7")).toMatchObject({ code: 0, stderr: "" });
+    expect(await keys("new", "--agent", "agent://alice", "--days", "7")).toMatchObject({ code: 0, stdout: "" });
     expect(await readFile(issuers.keysFile(), "utf8")).toBe(before);
 
     const alice = await read("alice.json");
@@ -77,7 +77,7 @@ describe("npm run keys, of issuers", () => {
     const end = new Date(Date.now() + DAY_MS).toISOString();
     await keys("new-issuer", "--issuer", "acme", "--expires-at", end, "--out", inFolder("second.json"));
     const bob = await keys("new", "--agent", "agent://bob", "--issuer-file", inFolder("second.json"));
-    expect(bob.stdout).toContain(`until ${end}`);
+    expect(bob.stderr).toContain(`until ${end}`);
   });
 
   test("never overwrites an issuer or an agent's key, and then changes nothing", async () => {
@@ -110,7 +110,7 @@ describe("npm run keys, of issuers", () => {
     await keys("new", "--agent", "agent://alice");
     const older = (await read("alice.json")).credential;
     const made = await keys("new-issuer", "--issuer", "acme", "--out", inFolder("second.json"));
-    expect(made.stdout).toContain(`new --agent agent://<name> --issuer-file ${inFolder("second.json")}\n`);
+    expect(made.stderr).toContain(`new --agent agent://<name> --issuer-file ${inFolder("second.json")}\n`);
     const newer = ["--issuer-file", inFolder("second.json"), "--out", inFolder("alice-2.json")];
     expect(await keys("new", "--agent", "agent://alice", ...newer)).toMatchObject({ code: 0 });
     const credential = (await read("alice-2.json")).credential;

@@ -50,7 +50,7 @@ export function useIssuers() {
 
   async function withIssuer(...agents: string[]) {
     const pairs = (agents.length === 0 ? ["*"] : agents).flatMap((agent) => ["--agents", agent]);
-    expect(await keys("new-issuer", "--issuer", "acme", ...pairs)).toMatchObject({ code: 0, stderr: "" });
+    expect(await keys("new-issuer", "--issuer", "acme", ...pairs)).toMatchObject({ code: 0, stdout: "" });
   }
 
   return {

@@ -95,7 +95,7 @@ test("The key commands make, list and revoke keys", async () => {
   const [id] =
     /"key_id": "(carol-[^"]*)"/.exec(await readFile(environment.RELAY_KEYS_FILE as string, "utf8"))?.slice(1) ?? [];
   const commands = codeBlock(readme, "sh key-commands").replace("<id>", id as string);
-  const printed = await printedBy(commands);
+  const printed = await printedBy(`exec 2>&1\n${commands}`);
   expect(printed).toContain("agent://erin");
   expect(printed).toContain(`Revoked ${id}.`);
 });

@@ -1,4 +1,5 @@
-import { RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible";
+import RateLimiterRedis from "rate-limiter-flexible/lib/RateLimiterRedis.js";
+import RateLimiterRes from "rate-limiter-flexible/lib/RateLimiterRes.js";
 import { OwnCounts } from "./own-counts.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";

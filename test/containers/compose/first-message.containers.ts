@@ -73,6 +73,12 @@ test.each(LASTING)("%s runs without root, rights or a file to write", async (ser
   });
 });
 
+test.each(LASTING)("%s is bounded in memory, cores and processes", async (service) => {
+  const { HostConfig } = await (await stack.container(service)).inspect();
+  const { Memory, CpuQuota, PidsLimit } = HostConfig;
+  expect([Memory, CpuQuota, PidsLimit].map((limit) => (limit ?? 0) > 0)).toEqual([true, true, true]);
+});
+
 test("nothing but the edge can be reached from the host, and only from its loopback", async () => {
   const published = await Promise.all(
     LASTING.map(async (service) => {

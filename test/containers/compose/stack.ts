@@ -19,8 +19,8 @@ const REPOSITORY = fileURLToPath(new URL("../../..", import.meta.url));
 const IMAGES = {
   gateway: "gateway",
   "window-reset": "gateway",
-  keys: "gateway",
-  "redis-passwords": "gateway",
+  keys: "setup",
+  "redis-passwords": "setup",
   "ws-connector": "ws-connector",
   "ops-reporting": "ops-reporting",
 } as const;

@@ -1,6 +1,8 @@
+import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import type { IContainer } from "kubernetes-models/v1";
 import { settingsReader } from "runtime/settings.ts";
+import { codeBlock } from "../../support/documents.ts";
 import { environmentOf } from "./environment.ts";
 import {
   containersOf,
@@ -125,4 +127,27 @@ test("The cluster overlay brings no Redis of its own, nor a Secret, and asks for
     .flatMap(({ valueFrom }) => valueFrom?.secretKeyRef?.key ?? []);
   expect((await outsideSecrets("cluster")).get("relay-redis")?.sort()).toEqual(keys.sort());
   expect(podOf(named(cluster.objects, "Deployment", "gateway")).spec.initContainers).toHaveLength(1);
+});
+
+/** Their names end in a hash of the contents: what is left over is in the way of nothing. */
+const GENERATED = ["ConfigMap", "Secret"];
+
+test.each([
+  ["cluster", "production", "back-to-one-redis"],
+  ["cluster-local", "local", "back-to-one-local-redis"],
+] as const)("The way back from %s to %s deletes what only the cluster had", async (from, to, block) => {
+  const operations = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
+  const commands = codeBlock(operations, `sh ${block}`).replaceAll("\\\n", "");
+  const namesIn = (objects: Awaited<ReturnType<typeof render>>) =>
+    objects
+      .filter(({ kind }) => !GENERATED.includes(kind as string))
+      .map(({ kind, metadata }) => `${kind?.toLowerCase()}/${metadata?.name}`);
+  const kept = new Set(namesIn(await render(to)));
+  const deleted = commands.split("\n").filter((line) => line.includes(" delete "));
+  expect(deleted.flatMap((line) => line.match(/[a-z]+\/[\w-]+/g) ?? []).sort()).toEqual(
+    namesIn(await render(from))
+      .filter((name) => !kept.has(name))
+      .sort(),
+  );
+  expect(commands).toContain(`kubectl apply -k deploy/kubernetes/overlays/${to}\n`);
 });

@@ -6,7 +6,7 @@ const REPOSITORY = fileURLToPath(new URL("../../..", import.meta.url));
 
 /** Jest's global setup: the images of this very tree, once a run. Layers that did not change come from the engine. */
 export default async function buildImages() {
-  await build("all", "--target", "all");
+  for (const stage of ["all", "setup"]) await build(stage, "--target", stage);
   for (const service of ["gateway", "ws-connector", "ops-reporting"]) {
     await build(service, "--build-arg", `SERVICE=${service}`);
   }
