@@ -51,7 +51,7 @@ export async function bundle(
     keepNames: true,
     lineLimit: 160,
     legalComments: "none",
-    plugins: [unversioned(join(ROOT, manifest)), ...(options.plugins ?? [])],
+    plugins: [unversioned(join(ROOT, manifest)), ENGLISH_ALONE, ...(options.plugins ?? [])],
   });
   const files = new Map(outputFiles.map(({ path, text }) => [basename(path), text]));
   return { files, bundled: packagesOf(metafile) };
@@ -62,6 +62,16 @@ export async function stopBundling(): Promise<void> {
   const { stop } = await import("esbuild");
   await stop();
 }
+
+/** zod brings its messages in fifty languages, 267 KB. The relay has its own, or English ones. */
+const ENGLISH_ALONE: Plugin = {
+  name: "english-alone",
+  setup: (build) =>
+    build.onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({
+      contents: 'export { default as en } from "./en.js";',
+      resolveDir: join(ROOT, "node_modules/zod/v4/locales"),
+    })),
+};
 
 /** The version is not known before the content is: a placeholder stands for it. */
 function unversioned(manifest: string): Plugin {

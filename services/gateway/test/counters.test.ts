@@ -38,7 +38,7 @@ test("a known mix of requests gives exactly its counts", async () => {
   expect(Object.fromEntries(counters)).toEqual({
     websocket_accepted: 1,
     published_envelopes: 6,
-    published_to_online_target: 4,
+    published_to_offline_target: 2,
     simple_send_accepted: 3,
     session_requests: 3,
     session_requests_to_online_target: 1,

@@ -57,7 +57,7 @@ describe("economic-readiness", () => {
     const statusAfter = (published: number, reached: number) => {
       const counters = new Map([
         ["published_envelopes", published],
-        ["published_to_online_target", reached],
+        ["published_to_offline_target", published - reached],
         ["session_requests", 1],
         ["session_requests_to_online_target", 1],
       ]);

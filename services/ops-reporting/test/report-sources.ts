@@ -57,7 +57,7 @@ const webSocketsOnly = sourceOf({
   presence: { ok: 1, stale: 0, critical_stale: 0, offline: 0 },
   counters: new Map([
     ["published_envelopes", 2],
-    ["published_to_online_target", 1],
+    ["published_to_offline_target", 1],
     ["session_requests", 2],
     ["session_requests_to_online_target", 1],
   ]),
@@ -83,7 +83,7 @@ export const WINDOWS = {
     visitors: 100,
     traffic: new Map([["surface_views", 900]]),
     presence: { ok: 20, stale: 20, critical_stale: 10, offline: 10 },
-    counters: new Map([...sessionCounters(6, 4), ["published_envelopes", 40], ["published_to_online_target", 18]]),
+    counters: new Map([...sessionCounters(6, 4), ["published_envelopes", 40], ["published_to_offline_target", 22]]),
     feedback: new Map([
       ["total", 5],
       ["category:docs", 2],
@@ -109,7 +109,7 @@ export function numbersIn(text: string): number[] {
 function sessionCounters(toOnline: number, toOffline: number): Map<string, number> {
   return new Map([
     ["published_envelopes", toOnline + toOffline],
-    ["published_to_online_target", toOnline],
+    ["published_to_offline_target", toOffline],
     ["session_requests", toOnline + toOffline],
     ["session_requests_to_online_target", toOnline],
     ["simple_session_request_accepted", toOnline + toOffline],

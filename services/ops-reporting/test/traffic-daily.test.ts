@@ -7,7 +7,7 @@ const BUSY = sourceOf({
   counters: new Map([
     ["websocket_accepted", 100],
     ["published_envelopes", 70],
-    ["published_to_online_target", 50],
+    ["published_to_offline_target", 20],
     ["simple_send_accepted", 20],
     ["session_requests", 12],
     ["session_requests_to_online_target", 6],

@@ -46,8 +46,8 @@ describe.each([1, 4])("over %i partitions", (partitions) => {
       websocket_accepted: 6,
       // three messages, three requests, one decision
       published_envelopes: 7,
-      // two messages, two requests
-      published_to_online_target: 4,
+      // one message, one request, one decision
+      published_to_offline_target: 3,
       simple_send_accepted: 1,
       session_requests: 3,
       session_requests_to_online_target: 2,

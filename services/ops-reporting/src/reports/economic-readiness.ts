@@ -10,7 +10,7 @@ import { quantity } from "./format.ts";
 import { operatorQuickScan } from "./operator-quick-scan.ts";
 import { type ProofFreshness, proofGate, proofHeadline } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
-import { messages, sessionRequests, totalsOf } from "./totals.ts";
+import { messages, publishedToOnlineTarget, sessionRequests, totalsOf } from "./totals.ts";
 
 /** Which stages towards a negotiated deal are ready; work, payment and reputation happen outside the relay. Pure. */
 export function economicReadiness(source: ReportSource<"presence">, settings: ReportSettings): EconomicReadiness {
@@ -36,7 +36,7 @@ export function economicReadiness(source: ReportSource<"presence">, settings: Re
       online_agents: presence.ok,
       stale_agents: presence.stale + presence.critical_stale,
       published_envelopes: totalsOf(source).published_envelopes,
-      published_to_online_target: source.counters.get("published_to_online_target") ?? 0,
+      published_to_online_target: publishedToOnlineTarget(source),
       session_requests_accepted: requests.accepted,
       session_requests_accepted_over_websockets: requests.overWebsockets,
       session_requests_accepted_to_online_target: requests.toOnlineTarget,

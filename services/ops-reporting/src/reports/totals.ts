@@ -37,11 +37,16 @@ export function monitorsOf(snapshot: WindowSnapshot): TrafficDaily["monitors"] {
     "traffic.simple_send.accepted": totals.simple_send_accepted,
     ...sessionMonitorsOf(snapshot),
     published_envelopes: totals.published_envelopes,
-    published_to_online_target: snapshot.counters.get("published_to_online_target") ?? 0,
+    published_to_online_target: publishedToOnlineTarget(snapshot),
     websocket_accepted: totals.websocket_accepted,
     "traffic.self_test.passed": selfTestsPassed(snapshot),
     feedback_total: totals.feedback_total,
   };
+}
+
+/** Published envelopes that found their target online. Those of a version that did not count the others are among them. Pure. */
+export function publishedToOnlineTarget({ counters }: Pick<WindowSnapshot, "counters">): number {
+  return (counters.get("published_envelopes") ?? 0) - (counters.get("published_to_offline_target") ?? 0);
 }
 
 /** Session requests of both origins; the counters named `simple_…` know those of the gateway alone. Pure. */
@@ -74,11 +79,9 @@ export function sessionMonitorsOf(snapshot: WindowSnapshot): TrafficDaily["monit
 /** Published envelopes but session requests, which have a stage of their own; and those of them that found their target online. Pure. */
 export function messages(snapshot: WindowSnapshot) {
   const requests = sessionRequests(snapshot);
-  const reached = snapshot.counters.get("published_to_online_target") ?? 0;
   return {
     published: totalsOf(snapshot).published_envelopes - requests.accepted,
-    // A window that an older version began did not count them.
-    toOnlineTarget: Math.max(0, reached - requests.toOnlineTarget),
+    toOnlineTarget: Math.max(0, publishedToOnlineTarget(snapshot) - requests.toOnlineTarget),
   };
 }
 

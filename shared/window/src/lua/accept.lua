@@ -78,7 +78,7 @@ if found_id ~= window_id then return { 'window' } end
 --   pod_messages     in the order in which pods were first addressed, and by pod
 --   counts           how much each counter rises, by its name
 --   published        how many envelopes were published, by the counter of where they came in, and
---   reached          how many of them found their target online: accept/published
+--   not_reached      how many of them did not find their target online: accept/published
 --   leases           over several partitions place of the pods' leases in KEYS, lease and gap, as a text: accept/leases
 --   forget_at        ms at which a key is forgotten, by its name: buckets of the guard
 --   brought, room,   what is to be added to the agents of principals, how many more they may have at least, and
@@ -96,7 +96,7 @@ local batch = {
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
   is_short = circumstances == '1', session_kept = session_kept,
   now = now, now_text = now_text, microseconds = microseconds,
-  targets = {}, pod_messages = {}, counts = {}, published = {}, reached = 0, forget_at = {}, brought = {}, room = {}, adds = 'CH',
+  targets = {}, pod_messages = {}, counts = {}, published = {}, not_reached = 0, forget_at = {}, brought = {}, room = {}, adds = 'CH',
   message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
 }
 

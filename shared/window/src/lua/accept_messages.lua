@@ -29,7 +29,7 @@ local batch = {
   accept_from_key = accept_from_key, some_choose = some_choose,
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
   guard_ahead = tonumber(guard_ahead), leases = leases ~= '' and leases,
-  now = now, targets = {}, pod_messages = {}, published = {}, reached = 0, message_targets = {}, message_is_new = {},
+  now = now, targets = {}, pod_messages = {}, published = {}, not_reached = 0, message_targets = {}, message_is_new = {},
 }
 
 local cursor = 10

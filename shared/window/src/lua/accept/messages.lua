@@ -24,14 +24,14 @@ local function take_messages(batch, bucket, first, last)
   return fresh
 end
 
--- Returns a letter for each message, with the statuses as the publish left them, and counts the new ones that were delivered.
+-- Returns a letter for each message, with the statuses as the publish left them, and counts the new ones that reached nobody.
 local function letters_of(batch)
   local LETTERS = { online = 'O', stale = 'S', offline = 'F', not_seen = 'N', clock_skew = 'c', not_accepted = 'x' }
   local letters = {}
   for i, target in ipairs(batch.message_targets) do
     local letter = LETTERS[target.status]
     local is_new = batch.message_is_new[i]
-    if is_new then count_if_reached(batch, target.status) end
+    if is_new then count_if_not_reached(batch, target.status) end
     letters[i] = is_new and letter or string.lower(letter)
   end
   return table.concat(letters)

@@ -37,7 +37,7 @@ local function make_take_publication(batch, settings)
     if redis.call('SADD', bucket, digest) == 0 then return settle(batch, target_of(batch, agent), { 'duplicate' }) end
     count_publications(batch, 1, origin, 'simple_send_accepted')
     settle(batch, deliver(batch, agent, '-', text), { 'accepted' }, function(status)
-      count_if_reached(batch, status)
+      count_if_not_reached(batch, status)
       claims.keep(claim, status, '-')
     end)
   end

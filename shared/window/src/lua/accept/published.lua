@@ -1,6 +1,6 @@
 -- Part of accept: published envelopes, by minute and by the counter of where they came in. A field `minute counter` is all
 -- that is written of one; totals are the sum of the minutes that are kept and of what older ones left in the counters. How many
--- found their target online is a counter of its own.
+-- did not find their target online is a counter of its own: one that finds it costs no further command.
 
 -- `gateway_counter` is that of the endpoint that takes such envelopes.
 local function count_publications(batch, n, origin, gateway_counter)
@@ -9,8 +9,8 @@ local function count_publications(batch, n, origin, gateway_counter)
 end
 
 -- To be called with the status as the publish left it.
-local function count_if_reached(batch, status)
-  if status == 'online' then batch.reached = batch.reached + 1 end
+local function count_if_not_reached(batch, status)
+  if status ~= 'online' then batch.not_reached = batch.not_reached + 1 end
 end
 
 -- Moves the minutes up to `newest` into the counters.
@@ -33,5 +33,7 @@ local function write_published(batch, published_key, counters_key, minutes_kept)
     local is_first = redis.call('HINCRBY', published_key, minute .. ' ' .. counter, n) == n
     if is_first then fold_minutes(published_key, counters_key, minute - minutes_kept) end
   end
-  if batch.reached > 0 then redis.call('HINCRBY', counters_key, 'published_to_online_target', batch.reached) end
+  if batch.not_reached > 0 then
+    redis.call('HINCRBY', counters_key, 'published_to_offline_target', batch.not_reached)
+  end
 end

@@ -56,7 +56,7 @@ local function make_sessions(batch, settings, claims)
   end
 
   local function count_request(status, origin)
-    count_if_reached(batch, status)
+    count_if_not_reached(batch, status)
     if status == 'online' then count(batch, 'session_requests_to_online_target', 1) end
     if origin ~= 'gateway' then return end
     local reached = status == 'online' and 'online' or 'offline'
@@ -114,7 +114,7 @@ local function make_sessions(batch, settings, claims)
     if not is_new then return settle(batch, target_of(batch, to), { 'duplicate' }) end
     count_publications(batch, 1, origin, 'simple_send_accepted')
     settle(batch, deliver(batch, to, id, text), { 'accepted' }, function(reached)
-      count_if_reached(batch, reached)
+      count_if_not_reached(batch, reached)
       if reached == 'online' then return end
       local key = KEYS[tonumber(decided_number)]
       redis.call('ZADD', key, decided_at, records.format_decided(records.name_of(id), status, decided_at, from))
