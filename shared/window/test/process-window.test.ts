@@ -154,7 +154,11 @@ describe("a process window", () => {
 
 describe("a service in another window than Redis", () => {
   test.each([
-    ["a message", messageOf("agent://alice", "agent://bob"), { published_envelopes: 1, websocket_accepted: 1 }],
+    [
+      "a message",
+      messageOf("agent://alice", "agent://bob"),
+      { published_envelopes: 1, published_to_offline_target: 1, websocket_accepted: 1 },
+    ],
     ["a register", envelopeOf("agent.register", "agent://alice"), { websocket_accepted: 1 }],
   ])("does nothing in the old one, adopts the new one and goes on there with %s", async (_, envelope, counted) => {
     const pod = await bench.pod();
