@@ -9,11 +9,12 @@ const DISTURBANCES: Readonly<Record<string, (proxy: WireProxy, given: Frame) => 
   closes: (proxy, { code }) => proxy.closeAgents(code),
   tells: (proxy, frame) => proxy.tell(frame),
   /** The network breaks just before the next frame of the relay that is like this, once. */
-  cuts_before: (proxy, like) => {
+  cuts_before: (proxy, { then_refuses: next, ...like }) => {
     const pass = proxy.toAgent;
     proxy.toAgent = (frame) => {
       if (!isLike(frame, like)) return pass(frame);
       proxy.toAgent = pass;
+      if (next !== undefined) disturb(proxy, "refuses", next);
       return void proxy.cut();
     };
   },

@@ -48,11 +48,6 @@ describe("Requests to the gateway", () => {
   const read = (path: string, address: string) => fetch(gateway.url + path, { headers: from(address) });
   const send = (key: object) => post("/v1/messages/send", message, { ...from(CLIENT), ...key });
 
-  /** The minute that Redis counts goes by. */
-  async function aMinuteLater(): Promise<void> {
-    for (const key of await view.names("relay:{*}:limit:*")) await view.client.del(key);
-  }
-
   test.each<[LimitName, number, (n: number) => Promise<Response>]>([
     ["api_key_requests", 30, () => send(relay.credentials("alice"))],
     ["failed_keys", 60, () => send({ "x-api-key": generateApiKey() })],
@@ -63,7 +58,7 @@ describe("Requests to the gateway", () => {
     ["credential_lookups", 5, (n) => read(`/v1/agents/guess-${n}/credential`, CLIENT)],
     ["check_online", 5, (n) => read("/api/onboarding/check-online?agent_id=agent://bob", NEIGHBOURS[n % 2] as string)],
   ])(
-    "that %s bounds are refused after %d with 429 and Retry-After, counted, for a minute",
+    "that %s bounds are refused after %d with 429 and Retry-After, and counted",
     async (limit, most, ask) => {
       const before = await gateway.reached(limit);
       for (let n = 0; n < most; n += 1) expect((await ask(n)).status).not.toBe(429);
@@ -72,8 +67,6 @@ describe("Requests to the gateway", () => {
       expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
       expect(await refused.json()).toMatchObject({ code: "rate_limited", retry_after_ms: expect.any(Number) });
       expect((await gateway.reached(limit)) - before).toBe(1);
-      await aMinuteLater();
-      expect((await ask(most)).status).not.toBe(429);
     },
   );
 });

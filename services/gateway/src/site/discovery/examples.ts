@@ -3,6 +3,7 @@ import type { SimpleSendRequest, SimpleSessionRequest } from "protocol/contract/
 import { PENDING } from "protocol/contract/session.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
 import { credentialTestVector } from "protocol/credentials/test-vector.ts";
+import { parseJson } from "protocol/intake/parse-json.ts";
 import type { FirstAnswer } from "window/acceptance/acceptance.ts";
 import { presenceOf } from "window/presence.ts";
 import type { Session } from "window/sessions.ts";
@@ -106,7 +107,7 @@ export function recordedAnswers({ baseUrl, wsUrl }: DiscoverySettings): Readonly
   const text = JSON.stringify(recorded)
     .replaceAll(RECORDED.baseUrl, () => baseUrl)
     .replaceAll(RECORDED.wsUrl, () => wsUrl);
-  const examples = Object.entries(JSON.parse(text)).map(([id, value]) => {
+  const examples = Object.entries(parseJson(text) as object).map(([id, value]) => {
     return [id, { recorded: { ...(OF_PACKAGES.includes(id) && needs("package")), value } }];
   });
   return Object.fromEntries(examples);
