@@ -57,18 +57,15 @@ describe("Requests to the gateway", () => {
     ["session_lookups", 5, (n) => read(`/sessions/ses_${String(n).padStart(26, "0")}`, CLIENT)],
     ["credential_lookups", 5, (n) => read(`/v1/agents/guess-${n}/credential`, CLIENT)],
     ["check_online", 5, (n) => read("/api/onboarding/check-online?agent_id=agent://bob", NEIGHBOURS[n % 2] as string)],
-  ])(
-    "that %s bounds are refused after %d with 429 and Retry-After, and counted",
-    async (limit, most, ask) => {
-      const before = await gateway.reached(limit);
-      for (let n = 0; n < most; n += 1) expect((await ask(n)).status).not.toBe(429);
-      const refused = await ask(most);
-      expect(refused.status).toBe(429);
-      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-      expect(await refused.json()).toMatchObject({ code: "rate_limited", retry_after_ms: expect.any(Number) });
-      expect((await gateway.reached(limit)) - before).toBe(1);
-    },
-  );
+  ])("that %s bounds are refused after %d with 429 and Retry-After, and counted", async (limit, most, ask) => {
+    const before = await gateway.reached(limit);
+    for (let n = 0; n < most; n += 1) expect((await ask(n)).status).not.toBe(429);
+    const refused = await ask(most);
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refused.json()).toMatchObject({ code: "rate_limited", retry_after_ms: expect.any(Number) });
+    expect((await gateway.reached(limit)) - before).toBe(1);
+  });
 });
 
 test("No client address is in Redis, in a log line or in a metric after all that, nor a hash that could be guessed", async () => {
