@@ -128,7 +128,7 @@ async function connectionCounts(): Promise<number[]> {
   const connectors = await stack.containers("ws-connector");
   return await Promise.all(
     connectors.map(async (one) => {
-      const [, count] = /^relay_connections\S* (\d+)$/m.exec(await readInside(one, "9090/metrics")) ?? [];
+      const [, count] = /^relay_connections(?:\{.*\})? (\d+)$/m.exec(await readInside(one, "9090/metrics")) ?? [];
       return Number(count);
     }),
   );
