@@ -59,7 +59,7 @@ export const RELAY_ERRORS = {
     "The register was signed for another connection.",
     "Something between agent and relay joined two connections; connect without it.",
   ),
-  not_registered: entry("later", "This connection does not own the agent.", "The connector registers it again."),
+  not_registered: entry("fix", "This connection does not own the agent.", "The connector registers it again."),
   unknown_session: entry("never", "No such session.", "Sessions are kept until one hour after their end."),
   not_your_session: entry(
     "fix",

@@ -28,7 +28,7 @@ export function newKeyId(agent: string): string {
 export function newAgentKey(
   agent_id: string,
   key_id: string,
-): { readonly file: KeyRecord; readonly record: PublicRecord } {
+): { readonly file: Extract<KeyRecord, { alg: "ed25519" }>; readonly record: PublicRecord } {
   const [signing, sealing] = [newOkpKey("Ed25519"), newOkpKey("X25519")];
   const [private_key, sealing_key] = [signing.privateKey, sealing.privateKey];
   const publicKeys = { public_key: signing.publicKey, sealing_public_key: sealing.publicKey };

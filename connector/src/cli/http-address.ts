@@ -21,6 +21,7 @@ export function httpAddress(text: string, names: readonly string[]): HttpAddress
   );
 }
 
-function isLoopback(host: string): boolean {
+/** @param host without the brackets of an IPv6 address. */
+export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 }

@@ -18,7 +18,7 @@ function accepted(request: ControlRequest, { envelope_id, session_id, session_st
 
 const STATUS_TEXTS: ReadonlyMap<string, string> = new Map([
   ["stale", "is not online any more"],
-  ["not_seen", "was never seen by the relay, as far back as it knows (check its id)"],
+  ["not_seen", "has not been seen since the relay's process window began (if that is long ago, check its id)"],
 ]);
 
 /** The relay stores no contents: an envelope that is not delivered at once is gone. */

@@ -5,9 +5,12 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
+import { TestIssuer } from "../../../test/support/issuer.ts";
 import { connectorIn, madePackages } from "../../../test/support/packages.ts";
 import { given } from "../../../test/support/use-relay.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
+import { relayIssuers } from "../../src/cli/project/relay-issuers.ts";
+import { RelayHttp } from "../../src/cli/relay-http.ts";
 import { sharedByAll } from "../fixture.ts";
 import { jsonLines, Stage } from "../kit.ts";
 import { nowhere } from "./kit.ts";
@@ -15,7 +18,12 @@ import { Shell } from "./shell.ts";
 
 const stage = sharedByAll(new Stage());
 const shell = sharedByAll(new Shell());
-const relay = given(async () => serveWhole(stage.relay, { RELAY_PACKAGES_DIR: await madePackages() }), 60_000);
+const acme = new TestIssuer("acme");
+const issuer = acme.record(["agent://acme.*"]);
+const relay = given(async () => {
+  await stage.relay.writeKeys({ issuers: [issuer] });
+  return await serveWhole(stage.relay, { RELAY_PACKAGES_DIR: await madePackages() });
+}, 60_000);
 
 const init = (args: string[], env: Record<string, string> = {}) =>
   shell.run(["init", "--json", ...args], { env: { RELAY_URL: relay.url, ...env } });
@@ -88,6 +96,26 @@ describe("relay init", () => {
       typescript: own.dependencies.typescript,
       "@types/node": own.devDependencies["@types/node"],
     });
+  });
+
+  test("makes an agent that trusts the issuers of a relay on this machine", async () => {
+    const { stdout } = await init(["trusting"]);
+    expect((await shell.json("trusting/key.json")).trusted_issuers).toMatchObject([issuer]);
+    const jwk = `{"crv":"Ed25519","kty":"OKP","x":"${(acme.keys()[0] as { public_key: string }).public_key}"}`;
+    const thumbprint = createHash("sha256").update(jwk).digest("base64url");
+    expect(jsonLines(stdout)).toMatchObject([{ trusted_issuers: [{ issuer: "acme", keys: [thumbprint] }] }]);
+  });
+
+  test("trusts the issuer of a relay elsewhere that is named, and nobody by itself", async () => {
+    const http = new RelayHttp("https://relay.example", { env: {}, signal: new AbortController().signal });
+    http.get = async () => ({ issuers: [issuer] });
+    expect(await relayIssuers(http, [])).toEqual([]);
+    expect(await relayIssuers(http, ["acme"])).toEqual([issuer]);
+  });
+
+  test("refuses an issuer that the relay does not admit, and one for a key file that is there", async () => {
+    expect(await refusal(["nobody", "--trust-issuer", "nobody"])).toMatchObject({ code: "not_found" });
+    expect(await refusal(["kept", "--key", "key.json", "--trust-issuer", "acme"])).toMatchObject({ code: "usage" });
   });
 
   test("prints what is to be done next, as its README says", async () => {

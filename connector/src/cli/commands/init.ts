@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { AGENT_SCHEME } from "../../agent-id.ts";
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
@@ -7,7 +8,14 @@ import { nearest } from "../nearest.ts";
 import { jsonLine, shellWord, writeLine } from "../output.ts";
 import { pastedCommands } from "../project/commands.ts";
 import { packageAddresses } from "../project/package-addresses.ts";
-import { givenProjectKey, newProjectKey, type ProjectKey, RECORD_FILE } from "../project/project-key.ts";
+import {
+  givenProjectKey,
+  newProjectAgent,
+  newProjectKey,
+  type ProjectKey,
+  RECORD_FILE,
+} from "../project/project-key.ts";
+import { isOnThisMachine, relayIssuers, thumbprintsOf } from "../project/relay-issuers.ts";
 import { filledTemplate, LANGUAGES, type Language } from "../project/template.ts";
 import { refuseToOverwrite, writeProject } from "../project/write-project.ts";
 import { RelayHttp } from "../relay-http.ts";
@@ -22,6 +30,8 @@ export const init: Command = {
   --language NAME  typescript (default) or python
   --agent ID       the agent; default: agent:// and the name of the folder
   --key FILE       its key file; or RELAY_KEY_FILE; without one a key is made: key.json for the agent, record.json for the relay's operator
+  --trust-issuer NAME  an issuer that the relay admits, to be trusted by the new key's agent; may be repeated. Compare the thumbprint that
+                   is printed with what the issuer publishes. Of a relay on this machine: by default all that it admits
   --url URL        the relay; or RELAY_URL; default http://127.0.0.1:8080
   --json           one line of JSON
 
@@ -34,13 +44,22 @@ from a registry. No file is overwritten.
       ...AGENT_OPTIONS,
       agent: { type: "string" },
       language: { type: "string", default: "typescript" },
+      "trust-issuer": { type: "string", multiple: true },
     });
     const [folder = ".", ...others] = positionals;
     if (others.length > 0) throw usageError("init takes one folder.");
     const language = languageOf(values.language);
     const http = new RelayHttp(values.url, io);
     const keyFile = values.key ?? (io.env.RELAY_KEY_FILE || undefined);
-    const key = keyFile ? await givenProjectKey(folder, keyFile, values.agent) : newProjectKey(folder, values.agent);
+    const named = values["trust-issuer"] ?? [];
+    if (keyFile && named.length > 0)
+      throw usageError("--trust-issuer is for a key that is made: a key file has trusted_issuers of its own.");
+    const { key, trusted } = keyFile
+      ? { key: await givenProjectKey(folder, keyFile, values.agent), trusted: [] }
+      : await newKey(newProjectAgent(folder, values.agent), http, named);
+    const issuers = await Promise.all(
+      trusted.map(async (record) => ({ issuer: record.issuer, keys: await thumbprintsOf(record) })),
+    );
 
     const files = await filesOf(language, key, http);
     const keyFiles = new Map(key.made && [[key.path, key.made.file]]);
@@ -48,16 +67,38 @@ from a registry. No file is overwritten.
     await refuseToOverwrite(folder, names);
     await writeProject(folder, files, keyFiles);
     if (values.json) {
-      const result = { ok: true, agent_id: key.agent, language, folder, files: names, key_file: key.path };
+      const result = {
+        ok: true,
+        agent_id: key.agent,
+        language,
+        folder,
+        files: names,
+        key_file: key.path,
+        trusted_issuers: issuers,
+      };
       await writeLine(io.stdout, jsonLine(result));
       return EXIT.ok;
     }
-    const said = [`${key.agent} has its files in ${folder}: ${names.join(", ")}.`, key.about];
+    const said = [
+      `${key.agent} has its files in ${folder}: ${names.join(", ")}.`,
+      key.about,
+      ...issuers.map(({ issuer, keys }) => `It trusts the relay's issuer ${issuer}, of the key ${keys.join(", ")}.`),
+    ];
+    if (key.made && isOnThisMachine(http)) {
+      const record = shellWord(resolve(folder, RECORD_FILE));
+      said.push(`If the relay is of npm start, make the key known in its folder first: npm run keys -- add ${record}`);
+    }
     const commands = [`cd ${shellWord(folder)}`, ...pastedCommands(files.get("README.md") ?? "", process.execPath)];
     for (const line of [...said, "", ...commands.map((command) => `  ${command}`)]) await writeLine(io.stdout, line);
     return EXIT.ok;
   },
 };
+
+/** A new key, and the issuers that its agent trusts. */
+async function newKey(agent: string, http: RelayHttp, named: readonly string[]) {
+  const trusted = await relayIssuers(http, named);
+  return { key: newProjectKey(agent, trusted), trusted };
+}
 
 async function filesOf(language: Language, key: ProjectKey, http: RelayHttp): Promise<ReadonlyMap<string, string>> {
   const addresses = await packageAddresses(http, LANGUAGES[language]);

@@ -52,7 +52,8 @@ The record of an hmac-sha256 key holds the secret too: it is not printed, but wr
       "new-sealing-key": { type: "boolean" },
     });
     const agent = values.agent ?? "";
-    if (!AGENT_ID.test(agent) || positionals.length > 0) throw usageError(agentMissing(agent));
+    if (positionals.length > 0) throw usageError("keygen takes options only.");
+    if (!AGENT_ID.test(agent)) throw usageError(agentMissing(agent));
     const name = agent.slice(AGENT_SCHEME.length);
     const keyId = values["key-id"] ?? newKeyId(agent);
     if (!KEY_ID.test(keyId))

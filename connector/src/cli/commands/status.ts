@@ -84,7 +84,8 @@ const STYLES: ReadonlyMap<string, Style> = new Map([
 
 function agentText({ agent_id, status, stale_ms }: Members): Line {
   const name = String(status);
-  const age = typeof stale_ms === "number" ? `last seen ${Math.round(stale_ms / 1000)} s ago` : "never seen";
+  const age =
+    typeof stale_ms === "number" ? `last seen ${Math.round(stale_ms / 1000)} s ago` : "not seen in this process window";
   return [`${agent_id}  `, styled(STYLES.get(name) ?? "bold", name), `  ${age}`];
 }
 

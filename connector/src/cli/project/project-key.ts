@@ -1,5 +1,6 @@
 import { basename, isAbsolute, relative, resolve, sep } from "node:path";
 import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
+import type { IssuerRecord } from "../../credentials/issuer-record.ts";
 import { newAgentKey, newKeyId, type PublicRecord } from "../agent-key.ts";
 import { agentMissing } from "../arguments.ts";
 import { usageError } from "../failure.ts";
@@ -23,16 +24,22 @@ export interface ProjectKey {
   readonly made?: { readonly file: KeyRecord; readonly record: PublicRecord };
 }
 
-/** A new key. @param agent by default that of the folder's name. @throws {Failure} `usage`. */
-export function newProjectKey(folder: string, agent = AGENT_SCHEME + basename(resolve(folder))): ProjectKey {
-  if (!AGENT_ID.test(agent)) throw usageError(agentMissing(agent));
+/** A new key. @param trusted the issuers that its file pins. @throws {Failure} `usage`. */
+export function newProjectKey(agent: string, trusted: readonly IssuerRecord[]): ProjectKey {
+  const { file, record } = newAgentKey(agent, newKeyId(agent));
   return {
     agent,
     path: KEY_FILE,
     ignored: ignoring(KEY_FILE),
     about: `${KEY_FILE} is its private key, which git ignores. ${RECORD_FILE} is public: the relay's operator adds it, or an issuer signs for it.`,
-    made: newAgentKey(agent, newKeyId(agent)),
+    made: { file: trusted.length > 0 ? { ...file, trusted_issuers: trusted } : file, record },
   };
+}
+
+/** The agent that is named, or else that of the folder's name. @throws {Failure} `usage`. */
+export function newProjectAgent(folder: string, agent = AGENT_SCHEME + basename(resolve(folder))): string {
+  if (AGENT_ID.test(agent)) return agent;
+  throw usageError(agentMissing(agent));
 }
 
 /** The key of a file that is there. @throws {Failure} `usage` when it is another agent's, or as readKeyFile does. */
