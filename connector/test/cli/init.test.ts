@@ -9,6 +9,7 @@ import { TestIssuer } from "../../../test/support/issuer.ts";
 import { connectorIn, madePackages } from "../../../test/support/packages.ts";
 import { given } from "../../../test/support/use-relay.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
+import { pastedCommands } from "../../src/cli/project/commands.ts";
 import { relayIssuers } from "../../src/cli/project/relay-issuers.ts";
 import { RelayHttp } from "../../src/cli/relay-http.ts";
 import { sharedByAll } from "../fixture.ts";
@@ -122,8 +123,9 @@ describe("relay init", () => {
     const { code, stdout } = await shell.run(["init", "next steps", "--agent", "agent://next", "--url", relay.url]);
     expect(code).toBe(0);
     expect(stdout).toContain("cd 'next steps'\n");
-    const [, commands = ""] = /```sh\n([\s\S]*?)```/.exec(await textOf("next steps", "README.md")) ?? [];
-    for (const line of commands.trim().split("\n")) expect(stdout).toContain(`  ${line}\n`);
+    const commands = pastedCommands(await textOf("next steps", "README.md"), process.execPath);
+    expect(commands).toHaveLength(4);
+    for (const line of commands) expect(stdout).toContain(`  ${line}\n`);
   });
 
   test("never overwrites a file, and says which one stands in the way", async () => {

@@ -23,7 +23,10 @@ test("The commands of a new project are those of its README where the machine's 
   expect(await relayLineOn(OWN, "24.0.0")).toMatch(/^npx --yes --package=\{\{testing\}\} with-relay /);
 });
 
-test("Where npx brought the Node, since the machine's is too old, they bring one, too", async () => {
+test("Where npm brought the Node, since the machine's is too old, they bring one, too", async () => {
+  expect(await commandsOn("typescript", "/home/ann/relay/node_modules/node/bin/node", "24.0.0")).toContain(
+    `${WITH_NODE} -- npm start`,
+  );
   expect(await commandsOn("typescript", BORROWED, "24.0.0")).toEqual([
     `${WITH_NODE} -- npm install`,
     `${WITH_NODE} -- npm test`,

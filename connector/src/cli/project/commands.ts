@@ -1,7 +1,7 @@
 import { sep } from "node:path";
 
-/** Of a package that npx fetched, as node@24 for a machine whose own Node is too old. */
-const BORROWED = `${sep}_npx${sep}`;
+/** Of a Node that npm installed, by npx or in a repository, for a machine whose own is too old. */
+const BORROWED = `${sep}node_modules${sep}`;
 const WITH_NODE = "npx --yes --package=node@24 ";
 /** Commands for whose Node npx may fetch one. Within npx, another npx finds no packages of the project. */
 const RUN_BY_NODE: readonly (readonly [RegExp, with24: string])[] = [
