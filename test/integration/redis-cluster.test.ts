@@ -11,6 +11,7 @@ const NAMES = Array.from({ length: 16 }, (_, n) => `agent${n}-hmac`);
 const relay = use(new ClusterRelay(...NAMES));
 const pods = given(async () => [await relay.startWsConnector(), await relay.startWsConnector()] as const);
 const gateway = given(() => relay.startGateway());
+const otherGateway = given(() => relay.startGateway());
 const reports = given(() => relay.startOpsReporting());
 const http = new HttpClient();
 const agents = given(() => relay.allOnline(pods, NAMES));
@@ -43,6 +44,22 @@ test("a session is requested over HTTP and decided on a websocket, and a keyed s
   const decision = relay.envelope(target, "session.approve", { to: `agent://${requester}`, payload: { session_id } });
   expect(await socketOf(target).ask(decision)).toMatchObject({ session_id, session_status: "approved" });
   await socketOf(requester).delivered(decision.id);
+});
+
+test("a key has thirty requests a minute over two gateways that are asked at once", async () => {
+  const [from, to] = NAMES.slice(2) as [string, string];
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, (_, n) =>
+      http.post(
+        `${[gateway, otherGateway][n % 2]?.url}/v1/messages/send`,
+        { ...ends(from, to), message: "hi" },
+        relay.credentials(from),
+      ),
+    ),
+  );
+  const statuses = answers.map(({ status }) => status);
+  expect(statuses.filter((status) => status === 202)).toHaveLength(30);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(30);
 });
 
 test("reports add the partitions up", async () => {
