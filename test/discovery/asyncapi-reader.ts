@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import { type AgentKey, type Frame, jcs } from "../support/agent.ts";
+import { OWN_CONNECTION } from "../support/http.ts";
 
 interface Example {
   readonly name: string;
@@ -36,7 +37,7 @@ export class AsyncApiReader {
   }
 
   static async read(gatewayUrl: string): Promise<AsyncApiReader> {
-    return new AsyncApiReader(await (await fetch(`${gatewayUrl}/asyncapi.json`)).text());
+    return new AsyncApiReader(await (await fetch(`${gatewayUrl}/asyncapi.json`, { headers: OWN_CONNECTION })).text());
   }
 
   /** Where the channel is: the values that its address takes. */

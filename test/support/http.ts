@@ -1,4 +1,8 @@
-/** HTTP as any client speaks it, with a record of every answer. */
+/**
+ * HTTP as any client speaks it, with a record of every answer. Each request has a connection of its own: the clock by which
+ * fetch forgets idle ones stands while the process is busy, so that it would send into one that the relay has closed.
+ */
+export const OWN_CONNECTION = { connection: "close" } as const;
 
 // biome-ignore lint/suspicious/noExplicitAny: what comes over the wire has no type yet.
 type Body = any;
@@ -16,7 +20,7 @@ export class HttpClient {
 
   /** @param headers go out with every request. */
   constructor(headers: Record<string, string> = {}) {
-    this.#headers = headers;
+    this.#headers = { ...OWN_CONNECTION, ...headers };
   }
 
   async get(url: string): Promise<Answer> {
