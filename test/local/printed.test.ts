@@ -62,7 +62,7 @@ test.each([
   ["--help", 0, "stdout"],
   ["--clustr", 2, "stderr"],
 ] as const)("npm start %s says that there are no options, and starts nothing", (option, status, where) => {
-  const ended = spawnSync(process.execPath, ["deploy/local/main.ts", option], { encoding: "utf8", timeout: 20_000 });
+  const ended = spawnSync(process.execPath, ["deploy/local/main.ts", option], { encoding: "utf8", timeout: 55_000 });
   expect(ended.status).toBe(status);
   expect(ended[where]).toContain("npm start takes no options");
   expect(ended.stderr).not.toContain("    at ");
