@@ -6,7 +6,8 @@ export function isPlainUrl(value: string, protocols: readonly string[]): boolean
   const url = URL.parse(value);
   // The scheme of other settings is made from its letters.
   if (url === null || !protocols.includes(url.protocol) || !value.startsWith(url.protocol)) return false;
-  return !value.endsWith("/") && url.username === "" && url.password === "" && url.search === "" && url.hash === "";
+  // A password may contain a slash: then the @ after it is in what looks like the path.
+  return !/[@?#]|\/$/.test(value);
 }
 
 /** A host as `URL.host` spells it, so that equal hosts are equal texts. Only a default port may stand there, too. */
