@@ -3,7 +3,9 @@ import { mkdir, readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { isDeepStrictEqual } from "node:util";
+import { CREDENTIAL_KEY_PREFIX } from "protocol/contract/credential.ts";
 import {
+  GATEWAY_KEY_ID_PATTERN,
   GATEWAY_KEY_PREFIX,
   type KeysFile,
   type SigningAlgorithm,
@@ -116,7 +118,13 @@ function algorithmOf(name = "ed25519"): SigningAlgorithm {
 /** `alice-3f9a1c` for `agent://alice`: random, so that the id of a revoked key is never used again. */
 function nameFor(agent: string): string {
   const name = agent.replace(/^agent:\/\//, "").replace(/\.\*$/, "");
-  return `${name}-${randomBytes(3).toString("hex")}`;
+  const id = `${name}-${randomBytes(3).toString("hex")}`;
+  return isReserved(id) ? `agent-${id}` : id;
+}
+
+/** Of gateways' keys, and of keys with a credential. */
+function isReserved(id: string): boolean {
+  return id.startsWith(GATEWAY_KEY_PREFIX) || id.startsWith(CREDENTIAL_KEY_PREFIX);
 }
 
 async function addSigningKey(file: string, terms: KeyTerms, alg: SigningAlgorithm): Promise<Outcome> {
@@ -181,10 +189,12 @@ async function addApiKey(file: string, terms: KeyTerms): Promise<Outcome> {
 
 async function revoke(file: string, ids: string[]): Promise<Outcome> {
   const id = onlyOne(ids, "revoke takes exactly one key id, or --agent");
-  if (id.startsWith(GATEWAY_KEY_PREFIX)) return await revokeGatewayKey(file, id);
   let signingKey: SigningKeyRecord | undefined;
+  let isListed = true;
   await editKeys(file, (keys) => {
-    if (!idsOf(keys).includes(id)) throw new Error(`There is no key ${id}; list shows every key.`);
+    isListed = idsOf(keys).includes(id);
+    if (!isListed && GATEWAY_KEY_ID_PATTERN.test(id)) return withRevokedGatewayKey(keys, id);
+    if (!isListed) throw new Error(`There is no key ${id}; list shows every key.`);
     signingKey = keys.signing_keys.find((key) => key.key_id === id);
     return {
       ...keys,
@@ -192,17 +202,17 @@ async function revoke(file: string, ids: string[]): Promise<Outcome> {
       signing_keys: keys.signing_keys.filter((key) => key.key_id !== id),
     };
   });
-  const change = signingKey === undefined ? ofRevokedApiKey(id) : ofKey(signingKey, "refuse");
+  const change = !isListed
+    ? ofRevokedGatewayKey(id)
+    : signingKey === undefined
+      ? ofRevokedApiKey(id)
+      : ofKey(signingKey, "refuse");
   return { text: `Revoked ${id}.\n`, change };
 }
 
 /** No record of the keys file has a gateway's key: it is named as revoked. */
-async function revokeGatewayKey(file: string, id: string): Promise<Outcome> {
-  await editKeys(file, (keys) => ({
-    ...keys,
-    revoked_gateway_keys: [...new Set([...(keys.revoked_gateway_keys ?? []), id])],
-  }));
-  return { text: `Revoked ${id}.\n`, change: ofRevokedGatewayKey(id) };
+function withRevokedGatewayKey(keys: KeysFile, id: string): KeysFile {
+  return { ...keys, revoked_gateway_keys: [...new Set([...(keys.revoked_gateway_keys ?? []), id])] };
 }
 
 function refuseExistingId(keys: KeysFile, id: string, hint = "choose another --key-id"): void {

@@ -24,7 +24,7 @@ function read<T>(given: string, schema: z.ZodType<T>, what: string): T {
   const value = parsed(given);
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const other = otherFile(value);
+  const other = otherFile(value, what);
   if (other !== undefined) throw new Error(`This is ${other}`);
   throw new Error(`The record is not a valid ${what}.\n${z.prettifyError(result.error)}`);
 }
@@ -37,8 +37,8 @@ function parsed(given: string): unknown {
   }
 }
 
-/** What was given instead, and where it belongs; undefined for what is none of the files that commands write. */
-function otherFile(value: unknown): string | undefined {
+/** What was given instead of what was wanted, and where it belongs; undefined for what is none of the files that commands write. */
+function otherFile(value: unknown, what: string): string | undefined {
   const has = (...members: readonly string[]) =>
     typeof value === "object" && value !== null && members.every((member) => Object.hasOwn(value, member));
   if (has("issuer", "private_key"))
@@ -46,7 +46,7 @@ function otherFile(value: unknown): string | undefined {
   if (has("agent_id", "private_key") || has("agent_id", "secret"))
     return "an agent's key file, with its private key: it stays with the agent. Give the record that relay keygen printed.";
   if (has("issuer", "keys")) return "the public record of an issuer: npm run keys -- add-issuer takes it.";
-  if (has("key_id", "agents"))
+  if (has("key_id", "agents") && what === "issuer")
     return "the record of an agent's key: npm run keys -- add takes it, or an issuer signs for it with relay issue.";
   return undefined;
 }

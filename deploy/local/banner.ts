@@ -26,9 +26,19 @@ Agent Relay is up.
 
   HTTP       ${started.baseUrl}
   websocket  ${started.websocketUrl}
-
+${elsewhere(started)}
 ${sending}${failing}
 Ctrl-C stops it.
+`;
+}
+
+/** Commands look for the relay at its default address. */
+function elsewhere({ baseUrl }: Started): string {
+  if (baseUrl === DEFAULT_URL) return "";
+  return `
+In each other terminal first, for relay and npm run keys:
+
+  export RELAY_URL=${baseUrl}
 `;
 }
 

@@ -135,6 +135,18 @@ describe("npm run keys", () => {
     expect(await readFile(file, "utf8")).not.toContain(apiKey);
   });
 
+  test("revokes an API key whose id is like a gateway's, and takes no id of a gateway that cannot be one", async () => {
+    const made = await keys("new-api-key", "--agent", "agent://alice", "--key-id", "gateway-prod");
+    expect(made.code).toBe(0);
+    expect(await keys("revoke", "gateway-prod")).toMatchObject({ code: 0 });
+    expect((await keys("list")).stdout).not.toContain("gateway-prod");
+    expect(await keys("revoke", "gateway-prod")).toMatchObject({ code: 1 });
+  });
+
+  test.each(["gateway", "jkt"])("makes a key with an id that is allowed for agent://%s", async (name) => {
+    expect(await keys("new", "--listed", "--agent", `agent://${name}`)).toMatchObject({ code: 0 });
+  });
+
   test("lists every key and no secret, and revokes by id", async () => {
     await keys("new", "--agent", "agent://bob", "--alg", "hmac-sha256", "--key-id", "bob-1");
     await keys("new-api-key", "--agent", "agent://alice", "--key-id", "alice-gateway");

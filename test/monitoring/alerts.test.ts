@@ -68,8 +68,9 @@ const CASES: Readonly<Record<string, Case>> = {
   WindowLost: [
     { 'relay_window_start_time_seconds{deploy="a"}': `100x${LONG - 10} 200x10` },
     {
-      'relay_window_start_time_seconds{deploy="a"}': `100x${LONG - 10} stale`,
-      'relay_window_start_time_seconds{deploy="b"}': `_x${LONG - 11} 200x11`,
+      // A rollout, and the way back: each image opens a window of its own.
+      'relay_window_start_time_seconds{deploy="a"}': `100x${LONG - 10} stale _x4 300x5`,
+      'relay_window_start_time_seconds{deploy="b"}': `_x${LONG - 11} 200x5 stale`,
     },
   ],
   PrimaryPromoted: one("relay_promotions_total", `0x${LONG - 10} 1x10`, stays(1)),

@@ -19,9 +19,13 @@ export function publicRecord(agent: string, key_id: string | undefined, publicKe
   return { key_id, alg: "ed25519", ...publicKeys, agents: [agent] };
 }
 
+/** What ids of gateways' keys, and of keys with a credential, begin with. */
+const RESERVED = /^(?:gateway|jkt)-/;
+
 /** The agent's name and a random suffix. */
 export function newKeyId(agent: string): string {
-  return `${agent.slice(AGENT_SCHEME.length)}-${randomBytes(3).toString("hex")}`;
+  const id = `${agent.slice(AGENT_SCHEME.length)}-${randomBytes(3).toString("hex")}`;
+  return RESERVED.test(id) ? `agent-${id}` : id;
 }
 
 /** A new Ed25519 key, with one to seal to: the content of its key file, and its public record. */

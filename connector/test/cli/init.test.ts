@@ -11,6 +11,7 @@ import { given } from "../../../test/support/use-relay.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { pastedCommands } from "../../src/cli/project/commands.ts";
 import { relayIssuers } from "../../src/cli/project/relay-issuers.ts";
+import { LANGUAGES, type Language } from "../../src/cli/project/template.ts";
 import { RelayHttp } from "../../src/cli/relay-http.ts";
 import { sharedByAll } from "../fixture.ts";
 import { jsonLines, Stage } from "../kit.ts";
@@ -30,6 +31,15 @@ const init = (args: string[], env: Record<string, string> = {}) =>
   shell.run(["init", "--json", ...args], { env: { RELAY_URL: relay.url, ...env } });
 
 const textOf = (...path: string[]) => readFile(join(shell.folder, ...path), "utf8");
+
+/** What answers this to whatever it is asked. */
+async function answering(body: object) {
+  const server = createServer((_, response) => response.end(JSON.stringify(body)));
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { port } = server.address() as { port: number };
+  const close = () => new Promise<void>((closed) => server.close(() => closed()));
+  return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: close };
+}
 
 /** Why it was refused, once nothing was written. */
 async function refusal(args: string[], env?: Record<string, string>) {
@@ -102,17 +112,48 @@ describe("relay init", () => {
   test("makes an agent that trusts the issuers of a relay on this machine", async () => {
     const { stdout } = await init(["trusting"]);
     expect((await shell.json("trusting/key.json")).trusted_issuers).toMatchObject([issuer]);
-    const jwk = `{"crv":"Ed25519","kty":"OKP","x":"${(acme.keys()[0] as { public_key: string }).public_key}"}`;
-    const thumbprint = createHash("sha256").update(jwk).digest("base64url");
-    expect(jsonLines(stdout)).toMatchObject([{ trusted_issuers: [{ issuer: "acme", keys: [thumbprint] }] }]);
+    expect(jsonLines(stdout)).toMatchObject([{ trusted_issuers: [issuer] }]);
   });
 
   test("trusts the issuer of a relay elsewhere that is named, and nobody by itself", async () => {
     const http = new RelayHttp("https://relay.example", { env: {}, signal: new AbortController().signal });
     http.get = async () => ({ issuers: [issuer] });
     expect(await relayIssuers(http, [])).toEqual([]);
-    expect(await relayIssuers(http, ["acme"])).toEqual([issuer]);
+    expect(await relayIssuers(http, ["acme", "acme"])).toEqual([issuer]);
+    const local = { env: { RELAY_URL: "wss://relay.example", RELAY_HTTP_URL: "http://127.0.0.1:1" } };
+    const split = new RelayHttp(undefined, { ...local, signal: new AbortController().signal });
+    expect(await relayIssuers(split, [])).toEqual([]);
   });
+
+  test("trusts no issuer that stands twice in the manifest of the relay, which would have two meanings", async () => {
+    const http = new RelayHttp("https://relay.example", { env: {}, signal: new AbortController().signal });
+    http.get = async () => ({ issuers: [issuer, { ...issuer, agents: ["*"] }] });
+    await expect(relayIssuers(http, ["acme"])).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test.each(["typescript", "python"])(
+    "prints and writes an address that a shell would act on as one word, in %s",
+    async (language) => {
+      const integrity = `sha512-${"A".repeat(86)}==`;
+      const packages = Object.values(LANGUAGES[language as Language]).map((name) => ({
+        name,
+        path: "/packages/a.tgz",
+        integrity,
+      }));
+      await using server = await answering({ ok: true, packages });
+      const url = `${server.url}/$(touch)`;
+      const folder = `hostile-${language}`;
+      const { stdout } = await shell.run(["init", folder, "--language", language, "--url", url]);
+      for (const text of [stdout, await textOf(folder, "README.md")]) {
+        const unquoted = text
+          .split("\n")
+          .filter((line) => line.includes("npx"))
+          .join("\n")
+          .replace(/'[^']*'/g, "");
+        expect(unquoted).not.toContain("touch");
+      }
+    },
+  );
 
   test("refuses an issuer that the relay does not admit, and one for a key file that is there", async () => {
     expect(await refusal(["nobody", "--trust-issuer", "nobody"])).toMatchObject({ code: "not_found" });
@@ -203,12 +244,8 @@ describe("relay init", () => {
     "takes no package from a path such as %j, whatever the relay says",
     async (path) => {
       const packages = ["agent-relay-connector", "agent-relay-testing"].map((name) => ({ name, path }));
-      const server = createServer((_, response) => response.end(JSON.stringify({ ok: true, packages })));
-      await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-      const { port } = server.address() as { port: number };
-      const refused = await refusal(["a", "--url", `http://127.0.0.1:${port}`]);
-      await new Promise((closed) => server.close(closed));
-      expect(refused).toMatchObject({ code: "not_found" });
+      await using server = await answering({ ok: true, packages });
+      expect(await refusal(["a", "--url", server.url])).toMatchObject({ code: "not_found" });
     },
   );
 });

@@ -20,7 +20,7 @@ async function relayLineOn(execPath: string, version: string): Promise<string> {
 test("The commands of a new project are those of its README where the machine's own Node runs", async () => {
   const commands = await commandsOn("typescript", OWN, "24.0.0");
   expect(commands).toEqual(["npm install", "npm test", "npx --no relay check", "npm start"]);
-  expect(await relayLineOn(OWN, "24.0.0")).toMatch(/^npx --yes --package=\{\{testing\}\} with-relay /);
+  expect(await relayLineOn(OWN, "24.0.0")).toMatch(/^npx --yes --package=\{\{testing_word\}\} with-relay /);
 });
 
 test("Where npm brought the Node, since the machine's is too old, they bring one, too", async () => {
@@ -34,7 +34,7 @@ test("Where npm brought the Node, since the machine's is too old, they bring one
     `${WITH_NODE} -- npm start`,
   ]);
   expect(await relayLineOn(BORROWED, "24.0.0")).toMatch(
-    /^npx --yes --package=node@24 --package=\{\{testing\}\} with-relay /,
+    /^npx --yes --package=node@24 --package=\{\{testing_word\}\} with-relay /,
   );
 });
 
@@ -42,6 +42,6 @@ test("Where the machine's own Node is too old for the package for tests alone, t
   const commands = await commandsOn("typescript", OWN, "22.18.0");
   expect(commands).toEqual(["npm install", `${WITH_NODE} -- npm test`, "npx --no relay check", "npm start"]);
   expect(await relayLineOn(OWN, "22.18.0")).toMatch(
-    /^npx --yes --package=node@24 --package=\{\{testing\}\} with-relay /,
+    /^npx --yes --package=node@24 --package=\{\{testing_word\}\} with-relay /,
   );
 });

@@ -105,14 +105,15 @@ export class GatewayKey {
     });
   }
 
-  /** A key of a file has to be replaced there; a key that this gateway made is replaced by another one. */
+  /** By a key that this gateway makes: it signs until the file has another one, or until the gateway stops. */
   async #replaceRevoked(): Promise<void> {
     if (this.#signer === undefined || this.#inUse !== undefined) return;
-    if (this.#file !== undefined) return this.#logger.error(REVOKED);
     const signer = await createGatewaySigner(undefined);
     await announceGatewayKey(this.#link, signer);
     this.#signer = signer;
-    this.#logger.info({ key_id: signer.keyId }, "gateway key revoked, new key in use");
+    const made = { key_id: signer.keyId };
+    if (this.#file === undefined) this.#logger.info(made, "gateway key revoked, new key in use");
+    else this.#logger.error(made, `${REVOKED}. A key that this gateway made signs until then`);
   }
 
   async #refresh(): Promise<void> {

@@ -4,7 +4,7 @@ import { OwnCounts } from "./own-counts.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
-import { placeOutOfReach, unavailable } from "./unavailable.ts";
+import { placeOutOfReach } from "./unavailable.ts";
 
 /** Every limit counts in fixed windows of a minute, over all gateways. Source: docs/protocol.md#limits. */
 export const RATE_WINDOW_SECONDS = 60;
@@ -28,6 +28,7 @@ export class RateLimit {
   readonly #name: string;
   /** How many it allows. */
   readonly most: number;
+  readonly #usedUp = new UsedUp();
   readonly #own = new OwnCounts(RATE_WINDOW_SECONDS * 1000);
 
   constructor(options: {
@@ -42,7 +43,6 @@ export class RateLimit {
       keyPrefix: "",
       points: most,
       duration: RATE_WINDOW_SECONDS,
-      inMemoryBlockOnConsumed: most,
     });
     this.#partitions = partitions;
     this.#name = name;
@@ -54,19 +54,26 @@ export class RateLimit {
    * @throws ServiceError `unavailable`: while no part of Redis answers a request is refused as such, never as one over the limit.
    */
   async use(key: string): Promise<Usage> {
+    const left = this.#usedUp.msLeft(key);
+    if (left !== undefined) return { allowed: false, remaining: 0, resetMs: left };
     const partition = partitionOf(key, this.#partitions);
     try {
       return usageOf(true, await this.#limiter.consume(partitionKeys.limit(partition, `${this.#name}:${key}`)));
     } catch (reason) {
-      if (reason instanceof RateLimiterRes) return usageOf(false, reason);
+      if (reason instanceof RateLimiterRes) return this.#refused(key, usageOf(false, reason));
       if (placeOutOfReach(reason) !== undefined) return this.#useOwn(key);
-      throw unavailable();
+      throw reason;
     }
   }
 
   /** The same of a request that needs Redis for its limit alone: without Redis this process counts it. */
   async useAnyway(key: string): Promise<Usage> {
     return await this.use(key).catch(() => this.#useOwn(key));
+  }
+
+  #refused(key: string, usage: Usage): Usage {
+    this.#usedUp.add(key, usage.resetMs);
+    return usage;
   }
 
   #useOwn(key: string): Usage {
@@ -84,5 +91,35 @@ function storeOf(link: RedisCalls) {
 }
 
 function usageOf(allowed: boolean, { remainingPoints, msBeforeNext }: RateLimiterRes): Usage {
-  return { allowed, remaining: remainingPoints, resetMs: msBeforeNext };
+  return { allowed, remaining: remainingPoints, resetMs: Math.min(msBeforeNext, RATE_WINDOW_SECONDS * 1000) };
+}
+
+/** Of more keys those that came first give way: they are counted in Redis again. */
+const MOST_USED_UP = 10_000;
+
+/**
+ * Keys that have used up a limit, each until its minute ends. The library's own memory of them goes by a clock that may be set
+ * back, has no bound, and keeps them longer.
+ */
+class UsedUp {
+  readonly #keys = new Map<string, { readonly endsAt: number; readonly end: NodeJS.Timeout }>();
+
+  /** Ms until the key's minute ends; undefined for a key that may have some of its limit left. */
+  msLeft(key: string): number | undefined {
+    const entry = this.#keys.get(key);
+    return entry && Math.max(1, Math.ceil(entry.endsAt - performance.now()));
+  }
+
+  add(key: string, ms: number): void {
+    const [first] = this.#keys.keys();
+    if (this.#keys.size === MOST_USED_UP) this.#forget(first as string);
+    this.#forget(key);
+    const end = setTimeout(() => this.#forget(key), ms).unref();
+    this.#keys.set(key, { endsAt: performance.now() + ms, end });
+  }
+
+  #forget(key: string): void {
+    clearTimeout(this.#keys.get(key)?.end);
+    this.#keys.delete(key);
+  }
 }

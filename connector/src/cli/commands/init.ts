@@ -15,7 +15,7 @@ import {
   type ProjectKey,
   RECORD_FILE,
 } from "../project/project-key.ts";
-import { isOnThisMachine, relayIssuers, thumbprintsOf } from "../project/relay-issuers.ts";
+import { isOnThisMachine, relayIssuers, shownIssuer } from "../project/relay-issuers.ts";
 import { filledTemplate, LANGUAGES, type Language } from "../project/template.ts";
 import { refuseToOverwrite, writeProject } from "../project/write-project.ts";
 import { RelayHttp } from "../relay-http.ts";
@@ -30,8 +30,8 @@ export const init: Command = {
   --language NAME  typescript (default) or python
   --agent ID       the agent; default: agent:// and the name of the folder
   --key FILE       its key file; or RELAY_KEY_FILE; without one a key is made: key.json for the agent, record.json for the relay's operator
-  --trust-issuer NAME  an issuer that the relay admits, to be trusted by the new key's agent; may be repeated. Compare the thumbprint that
-                   is printed with what the issuer publishes. Of a relay on this machine: by default all that it admits
+  --trust-issuer NAME  an issuer that the relay admits, to be trusted by the new key's agent; may be repeated. Compare what is printed
+                   of it with the record that the issuer publishes. Of a relay on this machine: by default all that it admits
   --url URL        the relay; or RELAY_URL; default http://127.0.0.1:8080
   --json           one line of JSON
 
@@ -57,9 +57,6 @@ from a registry. No file is overwritten.
     const { key, trusted } = keyFile
       ? { key: await givenProjectKey(folder, keyFile, values.agent), trusted: [] }
       : await newKey(newProjectAgent(folder, values.agent), http, named);
-    const issuers = await Promise.all(
-      trusted.map(async (record) => ({ issuer: record.issuer, keys: await thumbprintsOf(record) })),
-    );
 
     const files = await filesOf(language, key, http);
     const keyFiles = new Map(key.made && [[key.path, key.made.file]]);
@@ -74,7 +71,7 @@ from a registry. No file is overwritten.
         folder,
         files: names,
         key_file: key.path,
-        trusted_issuers: issuers,
+        trusted_issuers: trusted,
       };
       await writeLine(io.stdout, jsonLine(result));
       return EXIT.ok;
@@ -82,7 +79,7 @@ from a registry. No file is overwritten.
     const said = [
       `${key.agent} has its files in ${folder}: ${names.join(", ")}.`,
       key.about,
-      ...issuers.map(({ issuer, keys }) => `It trusts the relay's issuer ${issuer}, of the key ${keys.join(", ")}.`),
+      ...trusted.map(shownIssuer),
     ];
     if (key.made && isOnThisMachine(http)) {
       const record = shellWord(resolve(folder, RECORD_FILE));
@@ -103,10 +100,13 @@ async function newKey(agent: string, http: RelayHttp, named: readonly string[]) 
 async function filesOf(language: Language, key: ProjectKey, http: RelayHttp): Promise<ReadonlyMap<string, string>> {
   const addresses = await packageAddresses(http, LANGUAGES[language]);
   const { agent, path, ignored, about, made } = key;
+  const url = http.httpUrl === undefined ? http.baseUrl : http.url;
   const facts = {
     agent,
     name: agent.slice(AGENT_SCHEME.length),
-    url: http.baseUrl,
+    url,
+    url_word: shellWord(url),
+    testing_word: shellWord(addresses.testing ?? ""),
     key: path,
     key_word: shellWord(path),
     ignored_key: ignored,

@@ -14,7 +14,7 @@ import { Reporter } from "../reporter.ts";
 import { sealingKeyListOf } from "../sealing-key-list.ts";
 
 /** Source: docs/protocol.md#envelopes, docs/protocol.md#signatures. */
-const KEY_ID = /^(?!gateway-)[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+const KEY_ID = /^(?!gateway-|jkt-)[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 export const keygen: Command = {
   help: `relay keygen --agent agent://<name>: make a key for an agent.
@@ -57,7 +57,7 @@ The record of an hmac-sha256 key holds the secret too: it is not printed, but wr
     const name = agent.slice(AGENT_SCHEME.length);
     const keyId = values["key-id"] ?? newKeyId(agent);
     if (!KEY_ID.test(keyId))
-      throw usageError("--key-id must consist of letters, digits and . _ -, and must not begin with gateway-.");
+      throw usageError("--key-id must consist of letters, digits and . _ -, and must not begin with gateway- or jkt-.");
     const file = values.out ?? `${name}.json`;
     const reporter = new Reporter(io.stderr, values.json === true);
     if (values["new-sealing-key"]) return await addSealingKey(agent, file, reporter, io);

@@ -7,6 +7,8 @@ import { KEY_ID_PATTERN } from "./envelope.ts";
 
 /** Key ids of gateways begin with this; the ids in the file must not, so that nobody else signs as a gateway. */
 export const GATEWAY_KEY_PREFIX = "gateway-";
+/** The prefix, and the begin of a digest of the public key. */
+export const GATEWAY_KEY_ID_PATTERN = /^gateway-[A-Za-z0-9_-]{22}$/;
 
 const AgentPattern = z
   .string()

@@ -271,7 +271,7 @@ const readiness = {
   connections: z
     .int()
     .optional()
-    .meta({ description: "Open websockets of all pods, as each told within 2.5 s. Absent while Redis does not say." }),
+    .meta({ description: "Open websockets of all pods, as each told within 3.5 s. Absent while Redis does not say." }),
   reason: z.enum(NOT_READY_REASONS).optional(),
   degraded: z.array(z.enum(DEGRADATIONS)).optional().meta({
     description:
