@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import math
+import os
 import socket
 import ssl
 import time
@@ -25,7 +26,7 @@ from agent_relay_connector.first_start import FirstStart
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
-from agent_relay_connector.network_errors import Redirected, no_relay_at, unreachable
+from agent_relay_connector.network_errors import no_relay_at, unreachable
 from agent_relay_connector.proxy import ProxyError
 from agent_relay_connector.self_test import SelfTest
 
@@ -348,9 +349,15 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         named = "at https://relay.example/prefix, use that address, or wss://relay.example/prefix/ws."
         for status in (301, 400, 401, 403, 404, 426):
             self.assertIn(named, unreachable(prefixed, refused_with(status)).hint)
-        self.assertIn(named, unreachable(prefixed, Redirected("/")).hint)
         for address, status in ((f"{prefixed}/ws", 404), (prefixed, 503)):
             self.assertNotIn("ws://", unreachable(address, refused_with(status)).hint)
+
+    def test_is_that_the_file_of_authorities_cannot_be_read(self) -> None:
+        failure = ssl.SSLCertVerificationError("certificate verify failed")
+        failure.verify_code = 18
+        for file, is_named in (("/nowhere/ca.pem", True), (__file__, False)):
+            with patch.dict(os.environ, {"SSL_CERT_FILE": file}):
+                self.assertEqual(f"{file}, which" in unreachable(WEBSOCKET, failure).hint, is_named)
 
     def test_may_be_tls_where_400_is_answered_to_plain_http(self) -> None:
         self.assertIn("use https:// (or wss://)", unreachable("ws://relay.example/ws", refused_with(400)).hint)
@@ -359,10 +366,9 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
 
     def test_is_a_redirect_and_where_to_without_user_password_and_query(self) -> None:
         secret = "https://user:secret@other.example/ws?token=secret"
-        for cause in (refused_with(301, Location=secret), Redirected(secret)):
-            message = unreachable(WEBSOCKET, cause).message
-            self.assertIn("https://other.example/ws", message)
-            self.assertNotRegex(message, "secret|user")
+        message = unreachable(WEBSOCKET, refused_with(301, Location=secret)).message
+        self.assertIn("https://other.example/ws", message)
+        self.assertNotRegex(message, "secret|user")
         self.assertIn("https://relay.example/there", unreachable(WEBSOCKET, refused_with(302, Location="/there")).message)
         self.assertIn("301", unreachable(WEBSOCKET, refused_with(301)).message)
 

@@ -6,6 +6,7 @@ import hashlib
 import socket
 import struct
 import threading
+import traceback
 import unittest
 from typing import Any
 
@@ -13,7 +14,7 @@ import websockets
 
 from agent_relay_connector.frames import Frame, HelloFrame
 from agent_relay_connector.limits import MAX_INCOMING_BYTES
-from agent_relay_connector.network_errors import unreachable
+from agent_relay_connector.network_errors import is_refused_upgrade, unreachable
 from agent_relay_connector.reads_first import _ReadsFirst
 from agent_relay_connector.websocket import NO_CODE, Websocket
 
@@ -40,6 +41,26 @@ class End:
 
 
 class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
+    async def test_is_told_with_its_status_and_without_the_secrets_of_its_location(self) -> None:
+        location = b"location: https://user:secret@other.example/login?token=secret\r\n"
+        for status, header in ((301, location), (302, b""), (308, b""), (300, location)):
+            answer = f"HTTP/1.1 {status} Elsewhere\r\ncontent-length: 0\r\n".encode() + header + b"\r\n"
+
+            async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: bytes = answer) -> None:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(answer)
+                writer.close()
+
+            server = await asyncio.start_server(redirect, "127.0.0.1")
+            async with server:
+                _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+            error = unreachable("ws://relay.example/ws", cause)
+            self.assertTrue(is_refused_upgrade(error), status)
+            self.assertIn(str(status), error.message)
+            self.assertEqual("other.example/login" in error.message, header == location)
+            shown = "".join(traceback.format_exception(error)) + repr(cause) + repr(vars(cause))
+            self.assertNotRegex(shown, "secret|user")
+
     async def test_chooses_no_other_host_for_the_agent(self) -> None:
         elsewhere: list[bytes] = []
 

@@ -1,8 +1,8 @@
 import type { Connector } from "./connector.ts";
 import { RelayError } from "./errors.ts";
 
-/** What holds an agent's connection. */
-type Held = Pick<Connector, "state" | "on">;
+/** What holds an agent's connection. `refusal`: why it does not come to be, where no state says so. */
+type Held = Pick<Connector, "state" | "on"> & { readonly refusal?: RelayError | undefined };
 
 /**
  * Runs a call over the agent's connection, and ends it once that has been away for `awayMs` meanwhile: the rejection is then
@@ -38,8 +38,8 @@ export async function unlessAway<T>(
 }
 
 /** Why there is no connection, where that is known: why the relay is out of reach, or does not register the agent. */
-function causeIn({ state }: Held): RelayError | undefined {
-  return state.status === "reconnecting" ? state.error : undefined;
+function causeIn({ state, refusal }: Held): RelayError | undefined {
+  return (state.status === "reconnecting" ? state.error : undefined) ?? refusal;
 }
 
 function awayError(outcome: RelayError["outcome"], cause: RelayError | undefined): RelayError {

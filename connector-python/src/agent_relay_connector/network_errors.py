@@ -2,11 +2,12 @@
 
 import asyncio
 import errno
+import os
 import socket
 import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
 
@@ -19,12 +20,24 @@ from .limits import RETRY_AFTER_CAP_S
 from .proxy import ProxyError, target_of
 
 
-class Redirected(InvalidHandshake):
-    """An answer in place of the upgrade, where `websockets` tells nothing but where to."""
+class UpgradeRefused(InvalidHandshake):
+    """An HTTP answer in place of the upgrade, with the headers that are told. A Location may contain a password."""
 
-    def __init__(self, location: str) -> None:
-        super().__init__(location)
-        self.location = location
+    def __init__(self, status: int, headers: Headers) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status_code = status
+        self.headers = Headers()
+        for name, value in headers.raw_items():
+            if name.lower() == "retry-after":
+                self.headers[name] = value
+            if name.lower() == "location":
+                self.headers[name] = _without_secrets(value)
+
+
+def without_secrets(failure: Exception) -> Exception:
+    """What an attempt to connect failed with, as it may be shown: the library keeps all headers of a refusal."""
+    status = _status_of(failure)
+    return failure if status is None else UpgradeRefused(status, _headers_of(failure))
 
 
 @dataclass(frozen=True)
@@ -171,8 +184,7 @@ def is_refused_by_proxy(error: RelayError) -> bool:
 
 def is_refused_upgrade(error: RelayError) -> bool:
     """Whether something answered that is no relay, or none for this client: it may be an edge whose relay is being changed."""
-    cause = error.__cause__
-    return isinstance(cause, Redirected) or (isinstance(cause, Exception) and _status_of(cause) is not None)
+    return error.__cause__ is not None and _status_of(error.__cause__) is not None
 
 
 def retry_after_s(cause: Exception | None) -> float | None:
@@ -201,7 +213,7 @@ def _reason(cause: BaseException, websocket: str) -> NetworkError:
     if status is not None:
         return _upgrade_refusal(status, websocket, _header(cause, "Location"))
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return _BY_VERIFY_CODE.get(cause.verify_code, _UNVERIFIED)
+        return _with_authorities(_BY_VERIFY_CODE.get(cause.verify_code, _UNVERIFIED))
     if isinstance(cause, InvalidMessage) and isinstance(cause.__cause__, ssl.SSLError):
         # TLS 1.3 refuses a client once that has begun to speak.
         return _reason(cause.__cause__, websocket)
@@ -213,13 +225,17 @@ def _reason(cause: BaseException, websocket: str) -> NetworkError:
         return _UNRESOLVED if cause.errno == socket.EAI_AGAIN else _UNKNOWN_HOST
     if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):
         return _SILENT
-    if isinstance(cause, Redirected):
-        to = _to(cause.location, websocket)
-        why = f"the upgrade to a websocket was answered with a redirect{to}"
-        return NetworkError(why, _path_hint(websocket) + (_REDIRECT_HINT if to else _NOWHERE_HINT), "fix")
     if isinstance(cause, InvalidHandshake):
         return NetworkError("it does not speak websocket there", _UPGRADE_HINT, "fix")
     return _BY_ERRNO.get(getattr(cause, "errno", None) or 0, _OTHER)
+
+
+def _with_authorities(error: NetworkError) -> NetworkError:
+    """OpenSSL goes on without a file that it cannot read."""
+    file = os.environ.get("SSL_CERT_FILE")
+    if "SSL_CERT_FILE" not in error.hint or not file or os.access(file, os.R_OK):
+        return error
+    return replace(error, hint=f"{error.hint} {file}, which SSL_CERT_FILE names, cannot be read.")
 
 
 def _of_proxy(error: ProxyError, url: str) -> NetworkError:
@@ -251,9 +267,22 @@ def _status_of(cause: BaseException) -> int | None:
 
 
 def _header(cause: BaseException | None, name: str) -> str | None:
-    headers = getattr(cause, "headers", None) or getattr(getattr(cause, "response", None), "headers", None)
-    values = headers.get_all(name) if isinstance(headers, Headers) else []
+    values = _headers_of(cause).get_all(name)
     return values[0] if len(values) == 1 else None
+
+
+def _headers_of(cause: BaseException | None) -> Headers:
+    headers = getattr(cause, "headers", None) or getattr(getattr(cause, "response", None), "headers", None)
+    return headers if isinstance(headers, Headers) else Headers()
+
+
+def _without_secrets(location: str) -> str:
+    """Without user, password and query. Empty where it is no URL."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return ""
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def _upgrade_refusal(status: int, websocket: str, location: str | None) -> NetworkError:

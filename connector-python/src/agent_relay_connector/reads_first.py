@@ -9,6 +9,8 @@ from typing import Any
 
 import websockets
 
+from .network_errors import UpgradeRefused
+
 # Exported in a way that type checkers do not see.
 Connect: Any = getattr(websockets, "connect")
 # Before websockets 14.
@@ -79,6 +81,13 @@ class _Newest(_Connection):  # type: ignore[misc]
 
 class _Legacy(_Newest):
     """After a reset, the library would discard what it has read and not handed over yet."""
+
+    async def read_http_response(self) -> Any:
+        """The library would follow a redirect, or fail where it does not say where to."""
+        status, headers = await super().read_http_response()
+        if 300 <= status < 400:
+            raise UpgradeRefused(status, headers)
+        return status, headers
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(None)

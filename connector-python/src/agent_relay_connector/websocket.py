@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from .background import Background
 from .frames import Frame, read_frame
 from .limits import CLOSE_WITHIN_S, MAX_INCOMING_BYTES
-from .network_errors import Redirected
+from .network_errors import without_secrets
 from .proxy import ProxyError
 from .reads_first import READS_FIRST
 from .reads_first import Connect as LibraryConnect
@@ -32,10 +32,6 @@ class _Connect(LibraryConnect):  # type: ignore[misc]
     def process_redirect(self, exc: Exception) -> Exception:
         """Of websockets 14 and later."""
         return exc
-
-    def handle_redirect(self, uri: str) -> None:
-        """Of websockets before 14."""
-        raise Redirected(uri)
 
 
 class Websocket:
@@ -92,7 +88,7 @@ class Websocket:
         except ConnectionClosed as closed:
             self._end(closed.rcvd.code if closed.rcvd is not None else NO_CODE, None)
         except _FAILURES as failure:
-            self._end(NO_CODE, failure)
+            self._end(NO_CODE, without_secrets(failure))
 
     async def _connected(self) -> Any:
         url = urlsplit(self._url)

@@ -7,6 +7,9 @@ import type { Reporter } from "./reporter.ts";
 
 type Reports = Pick<Reporter, "report">;
 
+/** What a connector that goes on without end tries again. */
+const TRIED_AGAIN: readonly string[] = ["unreachable", "not_a_relay"];
+
 /** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only, and each cause once. */
 export function reportConnection(connector: Connector, websocketUrl: string, reporter: Reporter, json: boolean): void {
   let isReconnecting = false;
@@ -17,9 +20,13 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
     const isRepeat = isReconnecting && state.status === "reconnecting";
     // Why no relay was reached follows as an error, which says all.
     const isSaidNext = state.status === "reconnecting" && state.reason === "unreachable" && state.error === undefined;
-    if (json || !(isRepeat || isSaidNext)) reportState(connector.agent, state, websocketUrl, told, reporter);
+    // Nothing was lost that had not been: the relay closes what does not register.
+    const isSaid = state.status === "reconnecting" && told?.code === "not_a_relay";
+    if (json || !(isRepeat || isSaidNext || isSaid)) reportState(connector.agent, state, websocketUrl, told, reporter);
     isReconnecting = state.status === "reconnecting";
-    if (state.status === "online") said.clear();
+    if (state.status !== "online") return;
+    said.clear();
+    told = undefined;
   });
   connector.on("notice", (notice) => {
     if (notice.kind !== "slow_down" && notice.kind !== "released") return reportNotice(notice, reporter);
@@ -32,13 +39,14 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
     // Whoever ran the connector says what ended it.
     if (state.status === "closed" && state.error === error) return;
     told = error;
-    const isRepeat = code === "unreachable" && said.has(error.message);
-    if (code === "unreachable") said.add(error.message);
+    const isTriedAgain = TRIED_AGAIN.includes(code);
+    const isRepeat = isTriedAgain && said.has(error.message);
+    if (isTriedAgain) said.add(error.message);
     if (isRepeat && !json) return;
-    const leftOut = code === "unreachable" || envelopeId !== undefined ? 0 : repeats.next(`error ${code}`);
+    const leftOut = isTriedAgain || envelopeId !== undefined ? 0 : repeats.next(`error ${code}`);
     if (leftOut === undefined) return;
     const { message, hint } = cause instanceof Failure ? cause : failureOf(error);
-    const next = code === "unreachable" ? " Trying again." : "";
+    const next = isTriedAgain ? " Trying again." : "";
     counting(leftOut, reporter).report("problem", `${message} ${hint}${next}`, { code, retry }, "yellow");
   });
   connector.on("warning", (warning) => reportWarning(warning, reporter));
@@ -74,7 +82,8 @@ function reportState(
     reporter.report("online", `${agent} is online at ${url}`, { agent_id: agent }, "green");
   if (state.status !== "reconnecting") return;
   const { reason, retryInMs, closeCode, error } = state;
-  const fields = { reason, retry_in_ms: retryInMs, close_code: closeCode, ...(error && { code: error.code }) };
+  const cause = error ?? (told?.code === "not_a_relay" ? told : undefined);
+  const fields = { reason, retry_in_ms: retryInMs, close_code: closeCode, ...(cause && { code: cause.code }) };
   // A refusal that lasts, as of a credential that was not replaced meanwhile, ends the command then.
   const why = error === undefined || error === told ? "" : `The relay refuses the agent: ${error.message} `;
   const refused = error && `${why}Checking whether that has changed.`;

@@ -13,7 +13,7 @@ export type AgentConnection = Pick<
   readonly since: Date;
   /** Another process of the agent on this machine has it, or uses it, too. */
   readonly isShared: boolean;
-  /** Why it was refused, while it looks for the process of the agent that has the connection. */
+  /** Why it was refused, while it looks for the process of the agent that has the connection; or what answers in place of the relay. */
   readonly refusal?: RelayError | undefined;
   /** As of a connector; another process has to be asked for it. */
   receipt(sessionId: string): Receipt | Promise<Receipt>;

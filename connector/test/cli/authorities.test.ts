@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
@@ -65,11 +66,12 @@ describe("Where nobody vouches for the relay's certificate, NODE_EXTRA_CA_CERTS 
   });
 });
 
-test("Where NODE_EXTRA_CA_CERTS is set, and its file does not help, that is told", async () => {
-  setAuthorities("other.pem");
+test.each([
+  ["does not exist", "nowhere/other.pem", "cannot be read (ENOENT)"],
+  ["is another's", fileURLToPath(import.meta.url), "does not vouch for that certificate"],
+])("Where the file of NODE_EXTRA_CA_CERTS %s, that is told with its name", async (_, file, why) => {
+  setAuthorities(file);
   const listen = await stage.begin("alice", url, [], "listen");
   await listen.end();
-  expect(listen.reports.at(-1).message).toContain(
-    "The file of NODE_EXTRA_CA_CERTS does not vouch for that certificate",
-  );
+  expect(listen.reports.at(-1).message).toContain(`${file}, which NODE_EXTRA_CA_CERTS names, ${why}`);
 });

@@ -30,7 +30,7 @@ export async function reachWindow(
     () => null,
     (error: unknown) => error,
   );
-  if (fault !== null && (isWindowless(fault) || !window.isKnown)) return reasonOf(fault);
+  if (fault !== null && (isWindowless(fault) || !window.isKnown)) return reachReason(fault);
   const counts = await Promise.all(
     everyPartition(window.partitions).map(async (p) => {
       if (fault !== null && sharesFault(link, p, fault)) return fault;
@@ -58,7 +58,7 @@ function isCounts(counted: unknown): counted is PresenceCounts {
   return typeof counted === "object" && counted !== null && !(counted instanceof Error);
 }
 
-function reasonOf(fault: unknown): NotReadyReason {
+function reachReason(fault: unknown): NotReadyReason {
   return kindOf(fault) ?? "no_window";
 }
 

@@ -3,6 +3,9 @@ import type { RelayError } from "../../errors.ts";
 import type { ConnectorState } from "../../types.ts";
 import { errorWithAuthorities } from "../extra-authorities.ts";
 
+/** A relay whose websocket answers, and something else over HTTP, registers nobody: the connection is lost again and again. */
+const SAYS_WHY: readonly string[] = ["unreachable", "not_a_relay"];
+
 /**
  * Calls `tell` with each state of the connector; with that of one that reaches no relay once more when it is known why, and from
  * then on with that `error`. @returns a function that ends it.
@@ -10,7 +13,8 @@ import { errorWithAuthorities } from "../extra-authorities.ts";
 export function onState(connector: Connector, tell: (state: ConnectorState) => void): () => void {
   let why: RelayError | undefined;
   const withWhy = (state: ConnectorState): ConnectorState => {
-    const isUnreachable = state.status === "reconnecting" && state.reason === "unreachable";
+    const isUnreachable =
+      state.status === "reconnecting" && (state.reason === "unreachable" || why?.code === "not_a_relay");
     if (state.status === "closed" && state.error) return { ...state, error: errorWithAuthorities(state.error) };
     return isUnreachable && why !== undefined ? { error: why, ...state } : state;
   };
@@ -20,9 +24,10 @@ export function onState(connector: Connector, tell: (state: ConnectorState) => v
       tell(withWhy(state));
     }),
     connector.on("error", (error) => {
-      if (error.code !== "unreachable" || connector.state.status !== "reconnecting") return;
+      const { status } = connector.state;
+      if (!SAYS_WHY.includes(error.code) || status === "online" || status === "closed") return;
       why = errorWithAuthorities(error);
-      tell(withWhy(connector.state));
+      if (status === "reconnecting") tell(withWhy(connector.state));
     }),
   ];
   return () => {

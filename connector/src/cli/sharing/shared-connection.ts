@@ -62,6 +62,8 @@ export class SharedConnection implements AgentConnection {
   #since = new Date();
   #isShared = false;
   #refusal: RelayError | undefined;
+  /** What answers over HTTP in place of the relay, until the agent is online. */
+  #obstacle: RelayError | undefined;
   /** How often in turn, since the agent was last online, or the relay had its say. */
   #gaveWay = 0;
 
@@ -80,7 +82,7 @@ export class SharedConnection implements AgentConnection {
   }
 
   get refusal(): RelayError | undefined {
-    return this.#refusal;
+    return this.#refusal ?? this.#obstacle;
   }
 
   get isShared(): boolean {
@@ -222,6 +224,9 @@ export class SharedConnection implements AgentConnection {
   async #hold({ connector, control }: Own): Promise<RelayError | undefined> {
     const ended = Promise.withResolvers<RelayError | undefined>();
     onState(connector, (state) => (state.status === "closed" ? ended.resolve(state.error) : this.#setState(state)));
+    connector.on("error", (error) => {
+      if (error.code === "not_a_relay") this.#obstacle = error;
+    });
     connector.on("delivery", (delivery) => this.#emitter.emit("delivery", delivery));
     connector.on("notice", (notice) => this.#emitter.emit("notice", notice));
     connector.on("overflow", (overflow) => this.#emitter.emit("overflow", overflow));
@@ -264,6 +269,7 @@ export class SharedConnection implements AgentConnection {
   #setState(state: ConnectorState): void {
     if ((state.status === "online") !== (this.#state.status === "online")) this.#since = new Date();
     if (state.status === "online") this.#gaveWay = 0;
+    if (state.status === "online" || state.status === "closed") this.#obstacle = undefined;
     this.#state = state;
     this.#emitter.emit("state", state);
   }
