@@ -30,8 +30,10 @@ export const init: Command = {
   --language NAME  typescript (default) or python
   --agent ID       the agent; default: agent:// and the name of the folder
   --key FILE       its key file; or RELAY_KEY_FILE; without one a key is made: key.json for the agent, record.json for the relay's operator
-  --trust-issuer NAME  an issuer that the relay admits, to be trusted by the new key's agent; may be repeated. Compare what is printed
-                   of it with the record that the issuer publishes. Of a relay on this machine: by default all that it admits
+  --trust-issuer NAME
+                   an issuer that the relay admits, for the new agent to trust.
+                   Compare what is printed with the record that it publishes.
+                   May be repeated. On this machine: by default all
   --url URL        the relay; or RELAY_URL; default http://127.0.0.1:8080
   --json           one line of JSON
 
