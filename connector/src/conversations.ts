@@ -162,10 +162,10 @@ export class Conversations {
     return seal === true || this.#options.sealsAll;
   }
 
-  /** Whom this agent pinned by name can prove who they are: what does not is not theirs. */
+  /** Whom this agent pinned can prove who they are: what does not is not theirs. */
   #isBelieved(received: ReceivedDelivery): boolean {
     const { verifier } = this.#options;
-    return !verifier.isNamed(received.from) || verifier.isVerified(received, received.envelope);
+    return !verifier.isPinned(received.from) || verifier.isVerified(received, received.envelope);
   }
 }
 

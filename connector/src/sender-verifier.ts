@@ -75,11 +75,6 @@ export class SenderVerifier {
     return this.#hasPinnedKeys(agent) || this.#pinned.mayHold(agent);
   }
 
-  /** True for one of which this agent pinned keys, or an issuer that names it. An issuer of `*` names nobody: others may vouch, too. */
-  isNamed(agent: string): boolean {
-    return this.#hasPinnedKeys(agent) || this.#pinned.names(agent);
-  }
-
   #hasPinnedKeys(agent: string): boolean {
     return (this.#options.trusted.keys[agent]?.length ?? 0) > 0;
   }

@@ -85,7 +85,7 @@ export function issue(
     private_key: signing.privateKey,
     credential: token,
     sealing_key: sealing.privateKey,
-    trusted_issuers: [record],
+    trusted_issuers: [namedAgentsOf(record)],
   };
   return { keyFile, until };
 }
@@ -119,4 +119,13 @@ function acceptedUntil(token: string, keys: KeysFile, now: number): number {
 list shows the issuers and their agents; those of listed keys are none of an issuer's.`);
   }
   return issuers.endOf(credential);
+}
+
+/**
+ * For recipients, without `*`: whoever pins that accepts no reply of an agent that the relay lists. Only where it stands alone it
+ * stays.
+ */
+function namedAgentsOf(record: IssuerRecord): IssuerRecord {
+  const agents = record.agents.filter((pattern) => pattern !== ANY_AGENT);
+  return agents.length === 0 ? record : { ...record, agents };
 }

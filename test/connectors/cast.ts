@@ -9,8 +9,6 @@ import type { AgentEntry, Run } from "./scenario.ts";
 
 /** Whom the relay of all runs believes, by name. */
 export const ISSUERS: Readonly<Record<string, object>> = { acme: ACME, globex: GLOBEX };
-/** What an agent may pin besides: an issuer of whoever nobody else has. */
-const PINNED: Readonly<Record<string, object>> = { ...ISSUERS, anybody: { ...ACME, agents: ["*"] } };
 
 /** An agent of a run. */
 export interface Actor {
@@ -150,7 +148,7 @@ export class Cast {
     const keys = Object.fromEntries((trust.keys ?? []).map(keyOf));
     const { gateway_keys } = trust.gateways === "all" ? await this.#surroundings.manifest() : { gateway_keys: [] };
     const gateways = gateway_keys.map(({ key_id }: Frame) => key_id);
-    const issuers = (trust.issuers ?? []).map((name: string) => PINNED[name] ?? {});
+    const issuers = (trust.issuers ?? []).map((name: string) => ISSUERS[name] ?? {});
     return { ...rest, trust: { keys, issuers, gateways } };
   }
 

@@ -44,7 +44,9 @@ describe("development keys", () => {
       const agent = agents[name];
       expect(await problemOf(agent)).toBeUndefined();
       expect(readCredential(agent.credential as string)).toMatchObject({ agent: AGENTS[name], keyId: agent.key_id });
-      expect(agent).toMatchObject({ trusted_issuers: issuers, sealing_key: expect.any(String) });
+      // Not for whoever nobody else has: they would accept no reply of an agent that the relay lists.
+      const trusted = issuers.map((issuer) => ({ ...issuer, agents: issuer.agents.filter((one) => one !== "*") }));
+      expect(agent).toMatchObject({ trusted_issuers: trusted, sealing_key: expect.any(String) });
     }
   });
 

@@ -165,7 +165,7 @@ class Conversations:
     def _is_believed(self, delivery: Delivery) -> bool:
         """Whom this agent pinned can prove who they are: what does not is not theirs."""
         verifier, key_id = self._verifier, delivery.envelope["key_id"]
-        return not verifier.is_named(delivery.sender) or verifier.is_verified(delivery.verified, key_id)
+        return not verifier.is_pinned(delivery.sender) or verifier.is_verified(delivery.verified, key_id)
 
 
 def _is_answerable(kind: str) -> bool:

@@ -64,10 +64,6 @@ class SenderVerifier:
         """True for one of which this agent pinned keys, or an issuer that may have it: what is its can be verified."""
         return self._trust.has_pinned_keys(agent) or self._trust.pinned.may_hold(agent)
 
-    def is_named(self, agent: str) -> bool:
-        """True for one of which this agent pinned keys, or an issuer that names it. An issuer of `*` names nobody."""
-        return self._trust.has_pinned_keys(agent) or self._trust.pinned.names(agent)
-
     async def sealing_key_of(self, agent: str, now_ms: float, needed_at: float) -> str:
         """The X25519 key of an agent, in base64url, for payloads that only it is to read.
 

@@ -21,7 +21,7 @@ import { Shell } from "./shell.ts";
 const stage = sharedByAll(new Stage());
 const shell = sharedByAll(new Shell());
 const acme = new TestIssuer("acme");
-const issuer = acme.record(["agent://acme.*"]);
+const issuer = acme.record(["agent://acme.*"]) as { agents: string[] };
 const relay = given(async () => {
   await stage.relay.writeKeys({ issuers: [issuer] });
   return await serveWhole(stage.relay, { RELAY_PACKAGES_DIR: await madePackages() });
@@ -120,6 +120,11 @@ describe("relay init", () => {
     http.get = async () => ({ issuers: [issuer] });
     expect(await relayIssuers(http, [])).toEqual([]);
     expect(await relayIssuers(http, ["acme", "acme"])).toEqual([issuer]);
+    const anybody = { ...issuer, agents: [...issuer.agents, "*"] };
+    const onThisMachine = Object.assign(new RelayHttp(undefined, { env: {}, signal: new AbortController().signal }), {
+      get: async () => ({ issuers: [anybody] }),
+    });
+    expect(await relayIssuers(onThisMachine, [])).toEqual([issuer]);
     const local = { env: { RELAY_URL: "wss://relay.example", RELAY_HTTP_URL: "http://127.0.0.1:1" } };
     const split = new RelayHttp(undefined, { ...local, signal: new AbortController().signal });
     expect(await relayIssuers(split, [])).toEqual([]);

@@ -1,3 +1,4 @@
+import { ANY_AGENT } from "../../credentials/contract.ts";
 import { type IssuerRecord, isIssuerRecord } from "../../credentials/issuer-record.ts";
 import { Failure } from "../failure.ts";
 import { isLoopback } from "../http-address.ts";
@@ -19,7 +20,7 @@ export async function relayIssuers(http: RelayHttp, names: readonly string[]): P
   const admitted = records.filter(({ issuer }, n) => records.findIndex((other) => other.issuer === issuer) === n);
   if (admitted.length !== records.length || admitted.some(({ keys }) => keys.length > MAX_KEYS))
     throw notOfARelay(http);
-  if (names.length === 0) return admitted;
+  if (names.length === 0) return admitted.map(namedAgentsOf);
   return [...new Set(names)].map((name) => {
     const record = admitted.find(({ issuer }) => issuer === name);
     if (record !== undefined) return record;
@@ -30,6 +31,12 @@ export async function relayIssuers(http: RelayHttp, names: readonly string[]): P
       { retry: "fix" },
     );
   });
+}
+
+/** Without `*`: a recipient that pins it accepts no reply of an agent that the relay lists. Only where it stands alone it stays. */
+function namedAgentsOf(record: IssuerRecord): IssuerRecord {
+  const agents = record.agents.filter((pattern) => pattern !== ANY_AGENT);
+  return agents.length === 0 ? record : { ...record, agents };
 }
 
 function notOfARelay({ baseUrl }: RelayHttp): Failure {
