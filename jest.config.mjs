@@ -52,7 +52,6 @@ const NOT_ON_A_CLUSTER = [
   "test/integration/privacy.test.ts",
   "test/integration/rates-over-pods.test.ts",
   "test/integration/redis-full.test.ts",
-  "test/integration/redis-lost.test.ts",
   // The test changes what one Redis has set, or what its users may do.
   "test/integration/redis-misconfigured.test.ts",
   "test/integration/subscription-gap.test.ts",

@@ -31,7 +31,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/principal.ts",
     find: "[principal, agent as IssuedAgent]",
     replace: "[principal]",
-    tests: ["services/ws-connector/test/connection-rates.test.ts", "test/integration/takeover-rates.test.ts"],
+    tests: ["services/ws-connector/test/connection-rates.test.ts"],
   },
   {
     name: "byte rate limit",
