@@ -304,7 +304,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/upgrade.ts",
     find: "autoPong: false,",
     replace: "",
-    tests: ["test/integration/abuse-limits.test.ts"],
+    tests: ["test/integration/limits.test.ts"],
   },
   {
     name: "a connection whose register is under way is not closed for being late",

@@ -35,7 +35,7 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/answers.ts",
     find: "return outcome in NO_ROOM;",
     replace: 'return outcome === "unavailable";',
-    tests: ["test/integration/agents-per-key.test.ts"],
+    tests: ["test/integration/limits.test.ts"],
   },
   {
     name: "who decides sessions that gave way is not closed for it",

@@ -88,7 +88,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/accept/agents.lua`,
     find: "= most_agents - redis.call('ZCARD', agents_key)",
     replace: "= 1e9",
-    tests: ["shared/window/test/agents-per-key.test.ts", "test/integration/agents-per-key.test.ts"],
+    tests: ["shared/window/test/agents-per-key.test.ts"],
   },
   {
     name: "agents that one call brings are counted",
@@ -116,7 +116,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/accept/agents.lua`,
     find: "if tonumber(seen_at) >= offline_at then",
     replace: "if false then",
-    tests: ["shared/window/test/agents-per-key.test.ts", "test/integration/agents-per-key.test.ts"],
+    tests: ["shared/window/test/agents-per-key.test.ts"],
   },
   {
     name: "no key has another's agent forgotten",
