@@ -10,7 +10,7 @@ const CALLS = ["shared/window/test/touches.test.ts"];
 const GATHERING = ["services/ws-connector/test/heartbeats.test.ts"];
 const TAKEN_IN = ["services/ws-connector/test/intake-heartbeats.test.ts"];
 const OWNING = ["services/ws-connector/test/registrar.test.ts"];
-const WHOLE = ["test/integration/heartbeats.test.ts"];
+const WHOLE = ["test/integration/ownership.test.ts"];
 
 /** That heartbeats which are gathered say what is true, and give nobody an agent. */
 export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [

@@ -5,7 +5,7 @@ const DELIVERIES = "services/ws-connector/src/deliveries.ts";
 const REGISTRAR = "services/ws-connector/src/registrar.ts";
 const PRESENCE = "shared/window/src/lua/accept/presence.lua";
 const ROUTES = "shared/window/src/routes.ts";
-const DELIVERED = ["services/ws-connector/test/deliveries.test.ts", "test/integration/ownership.test.ts"];
+const DELIVERED = ["services/ws-connector/test/deliveries.test.ts"];
 const SERVER_CHANNEL = "shared/window/src/server-channel.ts";
 
 export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
@@ -28,21 +28,21 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/intake.ts",
     find: ' && verified.kind !== "session_decision"',
     replace: "",
-    tests: ["services/ws-connector/test/intake.test.ts", "test/integration/closed-too-soon.test.ts"],
+    tests: ["services/ws-connector/test/intake.test.ts"],
   },
   {
     name: "a session decision that was asked for goes on when its connection closes",
     file: "services/ws-connector/src/intake.ts",
     find: 'this.#preparation.kind !== "idle"',
     replace: 'this.#preparation.kind !== "idle" && !this.#connection.isClosing',
-    tests: ["services/ws-connector/test/intake.test.ts", "test/integration/closed-too-soon.test.ts"],
+    tests: ["services/ws-connector/test/intake.test.ts"],
   },
   {
     name: "a takeover that overtakes the answer to a register",
     file: "services/ws-connector/src/agent-transitions.ts",
     find: "superseded: remember,",
     replace: "superseded: (state) => next(state),",
-    tests: ["services/ws-connector/test/agent-transitions.test.ts", "test/integration/late-notices.test.ts"],
+    tests: ["services/ws-connector/test/agent-transitions.test.ts"],
   },
   {
     name: "a release is told once",
@@ -140,7 +140,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/service.ts",
     find: "run: () => void releaser.flush()",
     replace: "run: () => {}",
-    tests: ["test/integration/closed-too-soon.test.ts"],
+    tests: ["test/integration/late-answers.test.ts"],
   },
   {
     name: "a register that Redis never saw leaves nothing to release",
@@ -210,13 +210,13 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: REGISTRAR,
     find: "await this.#channel.caughtUp(agent);",
     replace: "",
-    tests: ["services/ws-connector/test/registrar.test.ts", "test/integration/late-notices.test.ts"],
+    tests: ["services/ws-connector/test/registrar.test.ts", "test/integration/late-answers.test.ts"],
   },
   {
     name: "a channel outlives a silence of all of Redis",
     file: "shared/window/src/redis/redis-link.ts",
     find: ", watched: false }",
     replace: " }",
-    tests: ["test/integration/late-notices.test.ts"],
+    tests: ["test/integration/late-answers.test.ts"],
   },
 ];
