@@ -239,7 +239,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/process-window.ts",
     find: "[control, ...ids].some(",
     replace: "[control].some(",
-    tests: ["shared/window/test/window-losses.test.ts", "test/integration/partition-lost.test.ts"],
+    tests: ["shared/window/test/window-losses.test.ts", "test/integration/restoring.test.ts"],
   },
   {
     name: "a salt ends with its window",
