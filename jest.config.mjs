@@ -49,7 +49,6 @@ const PROSE = "test/docs/prose.test.ts";
 const NOT_ON_A_CLUSTER = [
   // One Redis hangs, dies or fills up. `npm run test:faults:cluster` has what befalls primaries.
   "test/conformance/outage.test.ts",
-  "test/integration/privacy.test.ts",
   "test/integration/rates-over-pods.test.ts",
   "test/integration/redis-full.test.ts",
   // The test changes what one Redis has set, or what its users may do.
