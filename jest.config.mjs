@@ -61,10 +61,8 @@ const NOT_ON_A_CLUSTER = [
   "test/integration/partitions-differ.test.ts",
   // The test has a cluster of its own, in `npm test`.
   "test/integration/cluster-completeness.test.ts",
-  "test/integration/cluster-left-behind.test.ts",
-  "test/integration/cluster-partly-down.test.ts",
   "test/integration/cluster-tls.test.ts",
-  "test/integration/lost-shard-told.test.ts",
+  "test/integration/lost-shard.test.ts",
   "test/integration/redis-cluster.test.ts",
 ];
 

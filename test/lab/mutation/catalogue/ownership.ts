@@ -77,7 +77,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: DELIVERIES,
     find: "= mayHave(id, agent) ??",
     replace: "= connections.find(id) ??",
-    tests: [...DELIVERED, "test/integration/cluster-left-behind.test.ts"],
+    tests: DELIVERED,
   },
   {
     name: "a delivery reaches the connection of its pod that has taken the agent since",

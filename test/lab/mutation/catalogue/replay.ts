@@ -86,7 +86,7 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/deliveries.ts",
     find: "channel.partitions > 1 ?",
     replace: "channel.partitions > 100 ?",
-    tests: ["services/ws-connector/test/deliveries.test.ts", "test/integration/cluster-left-behind.test.ts"],
+    tests: ["services/ws-connector/test/deliveries.test.ts"],
   },
   {
     name: "what was not written to a connection may be delivered later",
