@@ -17,7 +17,7 @@ export const SHARED_RATE_MUTATIONS: readonly Mutation[] = [
     file: RATES,
     find: "account.sharedBy = this.#sharedBy.get(holder) ?? 1;",
     replace: "account.sharedBy = 1;",
-    tests: ["services/ws-connector/test/shared-rates.test.ts", "test/integration/rates-over-pods.test.ts"],
+    tests: ["services/ws-connector/test/shared-rates.test.ts"],
   },
   {
     name: "a principal that uses up its share keeps sharing",

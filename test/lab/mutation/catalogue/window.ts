@@ -155,7 +155,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: IDENTITY,
     find: "if (last.partitions === partitions) return;",
     replace: "if (last.partitions > 0) return;",
-    tests: ["shared/window/test/process-window.test.ts", "test/integration/partitions-differ.test.ts"],
+    tests: ["shared/window/test/process-window.test.ts", "test/integration/not-ready.test.ts"],
   },
   {
     name: "no adoption brings back the window before a reset",
@@ -197,7 +197,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/reset.ts",
     find: " && last.partitions === partitions",
     replace: "",
-    tests: ["shared/window/test/reset.test.ts", "test/integration/partitions-differ.test.ts"],
+    tests: ["shared/window/test/reset.test.ts", "test/integration/not-ready.test.ts"],
   },
   {
     name: "of all that see one loss, one opens the next window",
