@@ -1,9 +1,7 @@
-import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import type { Redis } from "ioredis";
-import type { AgentSocket } from "../support/agent.ts";
+import { afterEach, expect, jest, test } from "@jest/globals";
+import { createWsConnector } from "../../services/ws-connector/src/service.ts";
+import { readWsConnectorSettings } from "../../services/ws-connector/src/settings.ts";
 import { fakeTimers } from "../support/fake-timers.ts";
-import { type MonitoredCommand, RedisMonitor } from "../support/redis-monitor.ts";
-import type { Pod } from "../support/relay.ts";
 import { deliveredTo, Traffic } from "../support/traffic.ts";
 import { tryUpgrade } from "../support/try-upgrade.ts";
 import { until } from "../support/until.ts";
@@ -20,6 +18,10 @@ const staying = given(() => relay.startWsConnector(UNLIMITED));
 const leaving = given(() => relay.startWsConnectorProcess());
 const view = given(() => relay.view());
 const sender = given(() => relay.online(staying, "sender-hmac"));
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
 
 test("a connection is closed only after it got what its pod's channel still held for it", async () => {
   const proxy = await relay.proxy();
@@ -39,38 +41,27 @@ test("a connection is closed only after it got what its pod's channel still held
   await stopped;
 });
 
-describe("a pod that drains, until it closes its first connection,", () => {
-  let target: AgentSocket;
-  let pod: Pod;
-  let stopped: Promise<void>;
+test("a pod that drains takes no connection, and is not ready, and healthy; it delivers until it closes its first connection", async () => {
+  const pod = await relay.startWsConnector({ RELAY_DRAIN_MS: `${FIRST_CLOSE_MS}` });
+  const [name] = TARGETS as [string];
+  const target = await relay.online(pod, name);
+  fakeTimers();
+  const stopped = pod.stop();
+  await target.next("the notice", ({ notice }) => notice === "draining");
 
-  beforeEach(async () => {
-    pod = await relay.startWsConnector({ RELAY_DRAIN_MS: `${FIRST_CLOSE_MS}` });
-    target = await relay.online(pod, TARGETS[0] as string);
-    fakeTimers();
-    stopped = pod.stop();
-    await target.next("the notice", ({ notice }) => notice === "draining");
-  });
-  afterEach(async () => {
-    expect(target.closed).toBeUndefined();
-    jest.advanceTimersByTime(FIRST_CLOSE_MS);
-    jest.useRealTimers();
-    expect(await target.untilClosed()).toBe(1001);
-    await stopped;
-  });
+  const sent = relay.envelope("sender-hmac", "message.send", { to: `agent://${name}` });
+  expect(await sender.ask(sent)).toMatchObject({ target_delivery: { status: "online" } });
+  await target.delivered(sent.id);
+  const [ready, health] = await Promise.all([fetch(`${pod.url}/ready`), fetch(`${pod.url}/health`)]);
+  expect([ready.status, health.status]).toEqual([503, 200]);
+  const { status, headers } = await tryUpgrade(pod, "/ws");
+  expect([status, headers["retry-after"]]).toEqual([503, "5"]);
 
-  test("delivers what is sent", async () => {
-    const sent = relay.envelope("sender-hmac", "message.send", { to: `agent://${TARGETS[0]}` });
-    expect(await sender.ask(sent)).toMatchObject({ target_delivery: { status: "online" } });
-    await target.delivered(sent.id);
-  });
-
-  test("takes no connection: it is not ready, and healthy", async () => {
-    const [ready, health] = await Promise.all([fetch(`${pod.url}/ready`), fetch(`${pod.url}/health`)]);
-    expect([ready.status, health.status]).toEqual([503, 200]);
-    const { status, headers } = await tryUpgrade(pod, "/ws");
-    expect([status, headers["retry-after"]]).toEqual([503, "5"]);
-  });
+  expect(target.closed).toBeUndefined();
+  jest.advanceTimersByTime(FIRST_CLOSE_MS);
+  jest.useRealTimers();
+  expect(await target.untilClosed()).toBe(1001);
+  await stopped;
 });
 
 test("a pod that is told to end says so, delivers what it promised, releases its agents, and ends with 0", async () => {
@@ -95,36 +86,12 @@ test("a pod that is told to end says so, delivers what it promised, releases its
   expect(traffic.promised.length).toBeLessThan(traffic.sent.size);
 });
 
-test("the registers and heartbeats of an agent do not bring it back to a pod that has let it go", async () => {
-  const pod = await relay.startWsConnector(UNLIMITED);
-  const targets = await Promise.all(TARGETS.map((name) => relay.online(pod, name)));
-  for (const [n, target] of targets.entries()) {
-    const type = (count: number) => (count % 2 === 0 ? "agent.register" : "agent.heartbeat");
-    new Traffic(target, IN_FLIGHT / 4, (count) => relay.envelope(TARGETS[n] as string, type(count)));
-  }
-  const traffic = new Traffic(sender, IN_FLIGHT, (n) =>
-    relay.envelope("sender-hmac", "message.send", { to: `agent://${TARGETS[n % TARGETS.length]}` }),
-  );
-  await until("messages flow", () => targets.every(({ deliveries }) => deliveries.length > 0));
-  const released = new Set<string>();
-  const broughtBack = new Set<string>();
-  const routes = await Promise.all(TARGETS.map(async (name) => (await view.keysOf(name)).route));
-  const servers = await view.servers();
-  const onCommand = ({ name, args: [key = "", agent = ""] }: MonitoredCommand) => {
-    if (!routes.includes(key)) return;
-    if (name === "hdel") released.add(agent);
-    if (name === "hset" && released.has(agent)) broughtBack.add(agent);
-  };
-  const monitors = await Promise.all(servers.map((server) => RedisMonitor.open(server, onCommand)));
+test("a pod that is stopped while it starts leaves no timer and no socket behind", async () => {
+  const settings = readWsConnectorSettings(relay.environmentOf("ws-connector"));
+  const pod = createWsConnector(settings, { logger: relay.logger("ws-connector") });
+  const setInterval = jest.spyOn(globalThis, "setInterval");
+  const started = pod.start();
   await pod.stop();
-  await traffic.stop();
-  for (const [n, monitor] of monitors.entries()) {
-    await monitor.caughtUp(servers[n] as Redis);
-    monitor.close();
-  }
-
-  expect(released.size).toBe(TARGETS.length);
-  expect(broughtBack).toEqual(new Set());
-  const delivered = new Set(deliveredTo(targets));
-  expect(traffic.promised.filter((id) => !delivered.has(id))).toEqual([]);
+  await started;
+  expect(setInterval).not.toHaveBeenCalled();
 });

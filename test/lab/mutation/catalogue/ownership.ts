@@ -63,7 +63,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/drain.ts",
     find: "await registrar.settled(connection);",
     replace: "",
-    tests: ["services/ws-connector/test/drain.test.ts", "test/integration/draining.test.ts"],
+    tests: ["services/ws-connector/test/drain.test.ts"],
   },
   {
     name: "a probe finds the agent that its connection has lost",
