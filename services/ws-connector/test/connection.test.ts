@@ -7,8 +7,7 @@ import { until } from "../../../test/support/until.ts";
 import { Connection } from "../src/connection.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
-import { ADDRESS_COUNTS, useConnection } from "./connection-kit.ts";
-import { fakeSocket } from "./fake-socket.ts";
+import { ADDRESS_COUNTS, fakeSocket, useConnection } from "./connection-kit.ts";
 
 const kit = useConnection();
 

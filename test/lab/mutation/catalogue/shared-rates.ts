@@ -39,7 +39,7 @@ export const SHARED_RATE_MUTATIONS: readonly Mutation[] = [
     find: "rates.share(await this.#shares.lease(limit, rates.aboveHalf(performance.now())));",
     replace:
       "const held = await this.#shares.lease(limit, rates.aboveHalf(performance.now()));\n    if (held.size > 0) rates.share(held);",
-    tests: ["services/ws-connector/test/share-leases.test.ts"],
+    tests: ["services/ws-connector/test/shared-rates.test.ts"],
   },
   {
     name: "each limit of a principal is shared by itself",
