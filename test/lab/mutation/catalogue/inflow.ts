@@ -31,7 +31,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/principal.ts",
     find: "[principal, agent as IssuedAgent]",
     replace: "[principal]",
-    tests: ["services/ws-connector/test/rates.test.ts"],
+    tests: ["services/ws-connector/test/rates.test.ts", "services/ws-connector/test/connection.test.ts"],
   },
   {
     name: "byte rate limit",
@@ -45,21 +45,21 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/reading.ts",
     find: "      this.#hasRest = true;\n      this.passOver();\n",
     replace: "",
-    tests: ["services/ws-connector/test/connection.test.ts"],
+    tests: ["services/ws-connector/test/reading.test.ts"],
   },
   {
     name: "what waits in a chunk goes on when the pause is over",
     file: "services/ws-connector/src/reading.ts",
     find: "if (this.#hasRest && !this.isPaused) this.handOver(NOTHING);",
     replace: "",
-    tests: ["services/ws-connector/test/connection.test.ts"],
+    tests: ["services/ws-connector/test/reading.test.ts"],
   },
   {
     name: "after many frames of one chunk others have their turn",
     file: "services/ws-connector/src/reading.ts",
     find: "} else if (this.#framesLeft === 0) {",
     replace: "} else if (false) {",
-    tests: ["services/ws-connector/test/connection.test.ts"],
+    tests: ["services/ws-connector/test/reading.test.ts"],
   },
   {
     name: "one pong for what is read at once, to its last ping",
@@ -220,7 +220,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/connection-rates.ts",
     find: "if (envelopes.wait(this.#pingsFullAt, now) > 0) return false;",
     replace: "",
-    tests: ["services/ws-connector/test/connection.test.ts", "services/ws-connector/test/inflow.test.ts"],
+    tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
     name: "frames before the first valid envelope",
@@ -283,7 +283,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/reading.ts",
     find: "if (!this.isPaused) this.#socket.resume();",
     replace: "this.#socket.resume();",
-    tests: ["services/ws-connector/test/connection.test.ts"],
+    tests: ["services/ws-connector/test/reading.test.ts"],
   },
   {
     name: "connections of a key are never faster than its rate together, however many they are",

@@ -10,7 +10,7 @@ export const SHARED_RATE_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/service.ts",
     find: "{ everyMs: REDIS_LIMITS.shareRenewMs, run: () => void shareLeases.renew() },",
     replace: "",
-    tests: ["test/integration/rates-over-pods.test.ts"],
+    tests: ["test/integration/limits.test.ts"],
   },
   {
     name: "a pod that shares a principal's rate gives it its part only",
