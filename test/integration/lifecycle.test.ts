@@ -1,12 +1,16 @@
 import { afterEach, expect, jest, test } from "@jest/globals";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { createWsConnector } from "../../services/ws-connector/src/service.ts";
 import { readWsConnectorSettings } from "../../services/ws-connector/src/settings.ts";
 import { fakeTimers } from "../support/fake-timers.ts";
+import { HttpClient } from "../support/http.ts";
 import { deliveredTo, Traffic } from "../support/traffic.ts";
 import { tryUpgrade } from "../support/try-upgrade.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { waitForRedis } from "../support/wait-for-redis.ts";
+
+/** How pods end, and what services know of themselves when they start. */
 
 const TARGETS = Array.from({ length: 50 }, (_, n) => `target-${n}-hmac`);
 const IN_FLIGHT = 32;
@@ -94,4 +98,22 @@ test("a pod that is stopped while it starts leaves no timer and no socket behind
   await pod.stop();
   await started;
   expect(setInterval).not.toHaveBeenCalled();
+});
+
+test.each([
+  ["gateway", SURFACES.relayManifest.path],
+  ["ops-reporting", SURFACES.activationPlan.path],
+] as const)("%s alone, with PORT=0, publishes the port that it listens on", async (service, path) => {
+  const pod = await relay.startProcess(service, { PORT: "0" });
+  const { status, body } = await new HttpClient().get(pod.url + path);
+  expect(status).toBe(200);
+  expect(JSON.stringify(body)).toContain(`http://127.0.0.1:${pod.port}`);
+  expect(JSON.stringify(body)).not.toContain("127.0.0.1:0");
+});
+
+test("ws-connector alone, with PORT=0, names the port that it listens on in its advice", async () => {
+  const pod = await relay.startProcess("ws-connector", { PORT: "0" });
+  const agent = await relay.online(pod, "sender-hmac");
+  const ack = await agent.ask(relay.envelope("sender-hmac", "message.send", { to: "agent://nobody", payload: {} }));
+  expect(JSON.stringify(ack)).toContain(`http://127.0.0.1:${pod.port}/`);
 });
