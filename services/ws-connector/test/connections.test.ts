@@ -11,7 +11,7 @@ import { fakeSocket } from "./connection-kit.ts";
 
 /** The connections of a pod: how many there may be, and whose their limits are. */
 
-describe("How many connections there are", () => {
+describe("The quota of connections:", () => {
   const NO_LIMITS: QuotaSettings = { maxConnections: 1000, connectionsPerAddress: 0, unregisteredConnections: 0 };
   const MINUTE_MS = 60_000;
 
@@ -189,7 +189,7 @@ describe("How many connections there are", () => {
   });
 });
 
-describe("Limits of a connection", () => {
+describe("Whose limit it is:", () => {
   let counters: PodCounters;
   let connection: Connection;
 

@@ -222,7 +222,7 @@ describe("a delivery", () => {
   });
 });
 
-describe("What was delivered lately", () => {
+describe("Recent deliveries:", () => {
   let recent: RecentDeliveries;
 
   beforeEach(() => {

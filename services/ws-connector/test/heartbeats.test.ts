@@ -18,7 +18,7 @@ import { online } from "./registrar-harness.ts";
 
 /** Heartbeats wait for each other twice: to be checked together, and to be written together. */
 
-describe("Their intake", () => {
+describe("Before they are checked:", () => {
   describe("texts of heartbeats", () => {
     let batch: IntakeBatch;
     let taken: number[];
@@ -88,7 +88,7 @@ describe("Their intake", () => {
   });
 });
 
-describe("Their call", () => {
+describe("Once they are gathered:", () => {
   const EPOCH = 7;
   /** The calls so far: partition, and agents in order. */
   let calls: [number, string[]][];
@@ -226,7 +226,7 @@ describe("Their call", () => {
   });
 });
 
-describe("Their way", () => {
+describe("In the intake:", () => {
   let harness: IntakeHarness;
   const verifier = new SignatureVerifier();
   beforeAll(() => verifier.start());

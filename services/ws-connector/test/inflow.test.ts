@@ -94,7 +94,7 @@ const send = (owner: Owner, texts: readonly string[]) => {
   owner.receive(0, ...texts.map((text) => () => owner.inflow.text(text)));
 };
 
-describe("The inflow", () => {
+describe("The inflow:", () => {
   // Time goes by as tests say.
   beforeEach(() => {
     jest.useFakeTimers({ now: 1_790_000_000_000 });
@@ -412,7 +412,7 @@ describe("The inflow", () => {
   });
 });
 
-describe("Turns", () => {
+describe("Turns:", () => {
   const COST_MS = 5;
   let now = 0;
   let order: string[];

@@ -12,7 +12,7 @@ import { Outbox } from "../src/outbox.ts";
 import { Outboxes, type OutboxLimit } from "../src/outboxes.ts";
 import { Ownership } from "../src/ownership.ts";
 
-describe("What an outbox writes", () => {
+describe("One outbox:", () => {
   let server: WebSocketServer;
   let client: WebSocket;
   let socket: WebSocket;
@@ -89,7 +89,7 @@ describe("What an outbox writes", () => {
   });
 });
 
-describe("What waits in outboxes", () => {
+describe("All outboxes:", () => {
   const KIB = 1024;
   /** With the four bytes of its header, one KiB on the wire. */
   const TEXT = "x".repeat(KIB - 4);
@@ -249,7 +249,7 @@ describe("What waits in outboxes", () => {
   });
 });
 
-describe("What Redis is told of congestion", () => {
+describe("Marks of congestion:", () => {
   let calls: { readonly marks: readonly RouteMark[]; readonly answer: PromiseWithResolvers<void> }[];
   let notices: CongestionNotices;
 

@@ -5,7 +5,7 @@ import { Ownership } from "../src/ownership.ts";
 
 /** What a connection knows of the agents that it has, or may have. */
 
-describe("A connection", () => {
+describe("The agents of a connection:", () => {
   let agents: Ownership;
 
   beforeEach(() => {
@@ -82,7 +82,7 @@ describe("A connection", () => {
   });
 });
 
-describe("One agent", () => {
+describe("The state of one agent:", () => {
   /** Epochs 4 < 5 < 6; the connection owns under 5. Each key is named after the request that it signed. */
   const OWNED: SettledState = { kind: "owned", epoch: 5, key: "answered", heardAt: 50 };
   const UNKNOWN: SettledState = { kind: "unknown", unansweredKey: "unanswered" };

@@ -7,7 +7,7 @@ import { TokenBuckets } from "../src/token-bucket.ts";
 
 /** How fast a connection, its agent and its key may send at one pod. */
 
-describe("Tokens", () => {
+describe("Token buckets:", () => {
   /** One bucket, as its owner keeps it: takes a token if there is one, else says how long the next one takes. */
   function bucketOf(buckets: TokenBuckets): (now: number) => number {
     let fullAt = 0;
@@ -92,7 +92,7 @@ describe("Tokens", () => {
   });
 });
 
-describe("A connection", () => {
+describe("The rates at one pod:", () => {
   const KEY_BURST = 40;
   const KEY_BYTES = 2000;
 

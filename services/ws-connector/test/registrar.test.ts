@@ -234,7 +234,7 @@ describe("heartbeats that were gathered", () => {
   });
 });
 
-describe("In every order", () => {
+describe("Takeovers:", () => {
   /**
    * Registers, heartbeats and takeovers of one agent in every order in which they can happen. Redis answers in the order
    * it was asked, and publishes in the order of the takeovers; which of the two arrives first is open.
@@ -356,7 +356,7 @@ describe("In every order", () => {
   });
 });
 
-describe("A pod that lets its connections go", () => {
+describe("A drain:", () => {
   let harness: RegistrarHarness;
   const startDrain = (drainMs = 0) => {
     const { connection, registrar, releaser } = harness;

@@ -128,7 +128,7 @@ describe("a session request beyond a bound", () => {
   });
 });
 
-describe("A decision whose last step had no answer", () => {
+describe("Decisions that are repeated:", () => {
   const UNAVAILABLE: Acceptance = { outcome: "unavailable" };
   const ACCEPTED: Acceptance = {
     ...{ outcome: "accepted", about: "delivery", delivery: "stale" },
@@ -185,7 +185,7 @@ describe("A decision whose last step had no answer", () => {
   });
 });
 
-describe("The preparation of a session envelope", () => {
+describe("The steps of a preparation:", () => {
   const answer: Acceptance = { outcome: "session_closed" };
   const IDLE = { kind: "idle" } as const;
   const prepared: Prepared = { kind: "decision", state: "a", decidedAt: "1790000000000" };

@@ -174,7 +174,7 @@ describe("A pod", () => {
   });
 });
 
-describe("Leases", () => {
+describe("Leases:", () => {
   const KEY = "key:k";
   type Lease = PrincipalShares["lease"];
 
