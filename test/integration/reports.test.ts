@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
@@ -117,16 +118,19 @@ test("domain-routing tells of this request what a trusted proxy says, and keeps 
 });
 
 test("a request to an online target makes every report say that the proof is fresh", async () => {
-  const freshness = async () => (await read("trafficDaily")).session_proof_retention.proof_freshness;
-  expect(await freshness()).toBe("none");
+  const said = async () => [
+    (await read("trafficDaily")).session_proof_retention.proof_freshness,
+    (await read("sessionProofRetention")).activation_status,
+    (await read("economicReadiness")).status,
+    (await read("restartSurvivalCheck")).refresh_gate.proof_freshness,
+    (await read("activationFunnel")).recommended_next_step.url,
+  ];
+  expect((await said())[0]).toBe("none");
   await relay.online(pod, "bob");
   await request("agent://alice", "agent://bob", relay.credentials("alice"));
-  await until("the proof shows", async () => (await freshness()) === "fresh");
-  expect((await read("sessionProofRetention")).activation_status).toBe("proof_fresh");
-  expect((await read("economicReadiness")).status).toBe("ready_for_negotiation_handoff");
-  expect((await read("restartSurvivalCheck")).refresh_gate.proof_freshness).toBe("fresh");
-  const { recommended_next_step } = await read("activationFunnel");
-  expect(recommended_next_step.url).toBe("https://relay.example/api/public/marketplace-handoff-status");
+  const gate = "https://relay.example/api/public/marketplace-handoff-status";
+  const fresh = ["fresh", "proof_fresh", "ready_for_negotiation_handoff", "fresh", gate];
+  await until("every report says so", async () => isDeepStrictEqual(await said(), fresh));
 });
 
 test("the suggested feedback is taken as it stands and leads the recommended actions", async () => {
