@@ -49,24 +49,17 @@ const PROSE = "test/docs/prose.test.ts";
 const NOT_ON_A_CLUSTER = [
   // One Redis hangs, dies or fills up. `npm run test:faults:cluster` has what befalls primaries.
   "test/conformance/outage.test.ts",
-  "test/integration/privacy.test.ts",
-  "test/integration/rates-over-pods.test.ts",
   "test/integration/redis-full.test.ts",
-  "test/integration/redis-lost.test.ts",
   // The test changes what one Redis has set, or what its users may do.
-  "test/integration/redis-misconfigured.test.ts",
+  "test/integration/not-ready.test.ts",
   "test/integration/subscription-gap.test.ts",
   // The test watches all that one Redis runs, or names its links.
   "test/integration/metrics.test.ts",
   "test/integration/secrets.test.ts",
-  // One of its services has a single partition, which a cluster refuses.
-  "test/integration/partitions-differ.test.ts",
   // The test has a cluster of its own, in `npm test`.
   "test/integration/cluster-completeness.test.ts",
-  "test/integration/cluster-left-behind.test.ts",
-  "test/integration/cluster-partly-down.test.ts",
   "test/integration/cluster-tls.test.ts",
-  "test/integration/lost-shard-told.test.ts",
+  "test/integration/lost-shard.test.ts",
   "test/integration/redis-cluster.test.ts",
 ];
 

@@ -8,12 +8,17 @@ import { registerWith, TestIssuer } from "../support/issuer.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
-/** What the operator of two pods learns and does at their admin listeners, and what the audit log has of it. */
+/** What the operator of two pods learns and does at their admin listeners over several partitions, and what the audit log has of it. */
 
 const HOST = "relay.example";
+const PARTITIONS = 4;
 const relay = useRelay("alice", "bob", "carol");
 const team = makeEd25519Key({ id: "team-1", agents: ["agent://team.*", "agent://captain"] });
 const teamKey = ed25519Key("team-1", team.privateKey);
+/** Of another key, in every partition. */
+const crew = makeEd25519Key({ id: "crew-1", agents: ["agent://crew.*"] });
+const crewKey = ed25519Key("crew-1", crew.privateKey);
+const CREW = Array.from({ length: 12 }, (_, n) => `crew.a${n}`);
 const acme = new TestIssuer("acme");
 const admin = given(() => AdminClient.make(`${relay.keysFile}.admin`));
 const other = given(() => AdminClient.make(`${relay.keysFile}.admin`, admin.key));
@@ -21,13 +26,18 @@ const auditOf = (n: number) => `${relay.keysFile}.audit-${n}`;
 beforeAll(async () => {
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
   const issuers = [acme.record(["agent://acme.*"])];
-  await relay.writeKeys({ api_keys, signing_keys: [...signing_keys, team.record], issuers });
+  await relay.writeKeys({ api_keys, signing_keys: [...signing_keys, team.record, crew.record], issuers });
 });
 const start = (n: number, settings: Record<string, string>) =>
-  relay.startWsConnector({ RELAY_AUDIT_FILE: auditOf(n), RELAY_PUBLIC_HOSTS: HOST, ...settings });
+  relay.startWsConnector({
+    RELAY_PARTITIONS: String(PARTITIONS),
+    RELAY_AUDIT_FILE: auditOf(n),
+    RELAY_PUBLIC_HOSTS: HOST,
+    ...settings,
+  });
 const first = given(() => start(1, admin.settings));
 const second = given(() => start(2, other.settings));
-const view = given(() => relay.view());
+const view = given(() => relay.view(PARTITIONS));
 
 const linesIn = async (file: string): Promise<Frame[]> =>
   (await readFile(file, "utf8"))
@@ -144,6 +154,33 @@ test("Those of an issuer are those with its credentials", async () => {
   const { body } = await other.get("/admin/agents?issuer=acme");
   expect(body).toMatchObject({ kind: "issuer", id: "acme", total: 2, truncated: false, complete: true });
   expect(body.agents.map(({ agent }: Frame) => agent).sort()).toEqual(["agent://acme.x", "agent://acme.y"]);
+});
+
+test("Counts and the agents of a key are those of all partitions, and an agent is disconnected alone, whichever it is in", async () => {
+  const sockets = new Map<string, AgentSocket>();
+  const { body: before } = await admin.get("/admin/counts");
+  for (const [n, name] of CREW.entries()) {
+    const socket = await relay.connect(n % 2 === 0 ? first : second);
+    const register = signed(crewKey, { type: "agent.register", from: `agent://${name}` });
+    expect(await socket.ask(register)).toMatchObject({ accepted: true });
+    sockets.set(name, socket);
+  }
+  expect(new Set(CREW.map((name) => view.partition(name))).size).toBe(PARTITIONS);
+  const { body } = await admin.get("/admin/counts");
+  expect([body.agents.online - before.agents.online, body.pod.agents - before.pod.agents]).toEqual([12, 6]);
+  const { body: listed } = await admin.get("/admin/agents?key=crew-1");
+  expect([listed.total, listed.truncated, listed.complete]).toEqual([CREW.length, false, true]);
+  expect(new Set(listed.agents.map(({ agent }: Frame) => agent))).toEqual(
+    new Set(CREW.map((name) => `agent://${name}`)),
+  );
+
+  for (const [n, name] of CREW.entries()) {
+    expect(await admin.disconnect(`agent://${name}`)).toMatchObject({ status: 200 });
+    expect(await sockets.get(name)?.untilClosed()).toBe(1001);
+    await until(`${name} is gone`, async () => !(await view.isConnected(name)));
+    const open = CREW.filter((other) => sockets.get(other)?.closed === undefined);
+    expect(open).toEqual(CREW.slice(n + 1));
+  }
 });
 
 test("A key or issuer that is not in force is 404, and what was asked for is not written", async () => {

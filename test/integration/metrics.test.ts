@@ -1,3 +1,4 @@
+import { rename } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { HTTP_LIMITS } from "protocol/contract/limits.ts";
@@ -185,6 +186,29 @@ describe("The metrics of every service", () => {
       const withoutKeyIds = after.text.replace(/^relay_key_refusals_total\{.*$/gm, "");
       expect(secrets.filter((secret) => withoutKeyIds.includes(secret))).toEqual([]);
     }
+  });
+
+  test("and /ready say that a keys file cannot be used, until it can; services stay ready, and know the keys that they had", async () => {
+    const readers = ["gateway", "ws-connector"] as const;
+    const said = async () =>
+      await Promise.all(
+        readers.map(async (name) => {
+          const { status, body } = await http.get(`${services.pod(name).url}/ready`);
+          return [(await metricsOf(name)).value("relay_keys_file_valid"), status, body.degraded];
+        }),
+      );
+    const areSaid = async (valid: number) => (await said()).every(([value]) => value === valid);
+    expect(await said()).toEqual(readers.map(() => [1, 200, undefined]));
+
+    await rename(relay.keysFile, `${relay.keysFile}.away`);
+    await until("each sees that it is gone", () => areSaid(0));
+    expect(await said()).toEqual(readers.map(() => [0, 200, ["keys_file"]]));
+    await relay.online(services.pod("ws-connector"), "alice");
+    expect((await metricsOf("ops-reporting")).value("relay_keys_file_valid")).toBeUndefined();
+
+    await rename(`${relay.keysFile}.away`, relay.keysFile);
+    await until("each sees that it is back", () => areSaid(1));
+    expect(await said()).toEqual(readers.map(() => [1, 200, undefined]));
   });
 
   test.each(["gateway", "ws-connector"] as const)("count lines that the audit log of a %s lost", async (name) => {

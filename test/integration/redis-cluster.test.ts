@@ -8,7 +8,8 @@ import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
 
 const NAMES = Array.from({ length: 16 }, (_, n) => `agent${n}-hmac`);
-const relay = use(new ClusterRelay(...NAMES));
+const relay = use(new ClusterRelay(...NAMES, "rover-hmac"));
+const ROVER = "agent://rover-hmac";
 const pods = given(async () => [await relay.startWsConnector(), await relay.startWsConnector()] as const);
 const gateway = given(() => relay.startGateway());
 const otherGateway = given(() => relay.startGateway());
@@ -93,6 +94,67 @@ test("while a primary is lost agents of the others go on, and its own once a rep
     const ids = socketOf(name).deliveries.map(({ envelope }) => envelope.id);
     expect(new Set(ids).size).toBe(ids.length);
   }
+});
+
+/** From here on the replica of an agent's primary receives nothing. Returns what has it take over. */
+async function lagOf(agent: string): Promise<{ readonly takeOver: () => Promise<void> }> {
+  const { cluster } = relay;
+  await cluster.mend();
+  const primary = await cluster.primaryOf(partitionKeys.window(partitionOf(agent, PARTITIONS)));
+  const replica = await cluster.replicaOf(primary);
+  await cluster.untilReceived(primary, replica);
+  await cluster.beginLag(primary, replica);
+  return {
+    takeOver: async () => {
+      await cluster.kill(primary);
+      await cluster.resume(replica);
+      await cluster.takeOver(replica);
+    },
+  };
+}
+
+test("a replica takes over that lacks a release: whose key was revoked gets nothing, and the agent is stale again by the first message", async () => {
+  const [carrier, sender] = [socketOf(NAMES[0] as string), socketOf(NAMES[1] as string)];
+  expect(await carrier.ask(relay.envelope("rover-hmac", "agent.register"))).toMatchObject({ frame: "ack" });
+  const { takeOver } = await lagOf(ROVER);
+  const statusOf = async () => (await sender.ask(message(NAMES[1] as string, "rover-hmac", 0))).target_delivery?.status;
+
+  const { signing_keys, ...rest } = relay.keys.file as { signing_keys: { agents: string[] }[] };
+  await relay.writeKeys({ ...rest, signing_keys: signing_keys.filter(({ agents }) => !agents.includes(ROVER)) });
+  await carrier.next("the release", ({ notice, agent_id }) => notice === "released" && agent_id === ROVER);
+  await until("the agent is stale", async () => (await statusOf()) === "stale");
+  await takeOver();
+
+  await until("the route that came back is believed", async () => (await statusOf()) === "online");
+  await until("the agent is stale", async () => (await statusOf()) === "stale");
+  const own = message(NAMES[1] as string, NAMES[0] as string, 0);
+  await until("the connection is reached", async () => (await sender.ask(own)).accepted === true);
+  await carrier.delivered(own.id);
+  expect(carrier.deliveries.filter(({ envelope }) => envelope.to === ROVER)).toEqual([]);
+});
+
+test("a replica takes over that has forgotten what was accepted: sent again it is accepted again, and its pod delivers it no second time", async () => {
+  const [from, to] = NAMES as [string, string];
+  const [sender, target] = [socketOf(from), socketOf(to)];
+  const { takeOver } = await lagOf(`agent://${to}`);
+
+  const envelope = message(from, to, 300);
+  expect(await sender.ask(envelope)).toMatchObject({ accepted: true, target_delivery: { can_deliver_realtime: true } });
+  await target.delivered(envelope.id);
+  await takeOver();
+
+  await until("the target is reached", async () => {
+    const later = message(from, to, 301);
+    const { target_delivery } = await sender.ask(later);
+    return target_delivery?.can_deliver_realtime && (await target.delivered(later.id));
+  });
+  const again = await sender.ask(envelope);
+  expect(again).toMatchObject({ accepted: true, target_delivery: { can_deliver_realtime: true } });
+  expect(again.duplicate).not.toBe(true);
+  const last = message(from, to, 302);
+  await sender.ask(last);
+  await target.delivered(last.id);
+  expect(target.deliveries.filter(({ envelope: { id } }) => id === envelope.id)).toHaveLength(1);
 });
 
 function partition(name: string): number {

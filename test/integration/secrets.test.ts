@@ -1,6 +1,8 @@
+import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName, Surface } from "protocol/contract/surface.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { envelope, newAgent, newIssuer, sealed } from "../examples/receipts.ts";
 import { AdminClient } from "../support/admin.ts";
@@ -15,10 +17,44 @@ import { Secrets } from "../support/secrets.ts";
 import { SERVICES, Services } from "../support/services.ts";
 import { until } from "../support/until.ts";
 import { given, giveUpCalls, use } from "../support/use-relay.ts";
-import { SAID, TOLD } from "./marked.ts";
-import { askAsOperator, readsOf } from "./marked-reads.ts";
 
 /** The three services as processes over Redis as it is deployed: everything is sent once, with a mark of its own in each place. */
+
+/** What clients send with a mark of its own in each place, so that it is found wherever it comes to lie. */
+
+/** In letters that no normalising of labels changes. */
+const mark = (name: string) => `mark${name}${randomBytes(6).toString("hex")}`;
+/** What an envelope says: it passes through Redis on its way to the target, and stays nowhere. */
+const SAID = {
+  type: `message.mark_${randomBytes(6).toString("hex")}`,
+  payload: mark("payload"),
+  message: mark("message"),
+  task_id: mark("task"),
+  purpose: mark("purpose"),
+  intro: mark("intro"),
+  scope: mark("scope"),
+  expected_frequency: mark("frequency"),
+  reason: mark("reason"),
+};
+/** What no other process than the one that was told ever learns; of what is sealed that is the recipient's. */
+const TOLD = {
+  sealed: mark("sealed"),
+  label: mark("label"),
+  capability: mark("capability"),
+  feedback: mark("feedback"),
+  feedbackCategory: mark("category"),
+  feedbackSurface: mark("surface"),
+  userAgent: mark("agent"),
+  address: "203.0.113.77",
+  idempotencyKey: mark("idempotency"),
+  wrongApiKey: `rk_${mark("key")}`,
+  query: mark("query"),
+  /** It begins as a key does, so no answer names it. */
+  unknownField: `rk_${mark("field")}`,
+  keysFileSecret: mark("secret"),
+};
+/** An unknown field that may be named in the answer to who sent it, and nowhere else. */
+const NAMED_FIELD = "marknamemark";
 
 const BASE_URL = "https://relay.example";
 const CLIENT = { "user-agent": TOLD.userAgent, "x-forwarded-for": TOLD.address };
@@ -62,6 +98,7 @@ const scans: string[] = [];
 const passed: string[] = [];
 /** By the admin listener. */
 const told: string[] = [];
+const answersToSenders: string[] = [];
 const signatures: Record<string, string> = {};
 let ciphertext: string;
 let sessionId: string;
@@ -74,11 +111,12 @@ beforeAll(async () => {
     await sendSealed();
     await sendThroughGateway();
     await sendBroken();
-    told.push(...(await askAsOperator(admin)));
+    told.push(...(await askAsOperator()));
   };
   scans.push(...(await everythingDuring(redis, traffic)));
   await sendIntoFaults();
   scans.push(await everythingIn(redis));
+  answersToSenders.push(...http.answers);
 }, 60_000);
 
 test("what was said reached the other side, so that there was something to hide", () => {
@@ -118,7 +156,7 @@ test("what is sealed passes through Redis as its ciphertext alone", () => {
 
 test("no report, page or document shows a secret", async () => {
   for (const service of SERVICES) {
-    for (const path of readsOf(service, { sessionId, file: connector.file, name: CAROL })) {
+    for (const path of readsOf(service)) {
       const response = await fetch(services.pod(service).url + path, { headers: CLIENT });
       const text = JSON.stringify([...response.headers]) + (await response.text());
       expect({ path, status: response.status, found: everySecret().in(text) }).toEqual({
@@ -128,6 +166,17 @@ test("no report, page or document shows a secret", async () => {
       });
     }
   }
+});
+
+test("no answer repeats what was sent, but for the name of an unknown field that can be no key", () => {
+  const errors = [alice, bob].flatMap(({ frames }) => frames.filter(({ frame }) => frame === "error"));
+  expect(errors.length).toBeGreaterThanOrEqual(6);
+  for (const answers of [JSON.stringify(errors), answersToSenders.join("\n")]) {
+    expect(everySecret().in(answers)).toEqual([]);
+    expect(answers).toContain(NAMED_FIELD);
+    expect(answers).not.toContain("127.0.0.1");
+  }
+  for (const scan of scans) expect(scan).not.toContain(NAMED_FIELD);
 });
 
 test("no metric shows a secret", async () => {
@@ -225,14 +274,28 @@ async function sendThroughGateway(): Promise<void> {
 async function sendBroken(): Promise<void> {
   const gateway = services.pod("gateway").url;
   const body = { from: "agent://alice-hmac", to: "agent://bob-hmac", message: SAID.message };
-  await alice.ask({ ...signed("alice-hmac", "message.send", { to: "agent://bob-hmac" }), [TOLD.unknownField]: 1 });
-  await alice.ask({ ...signed("alice-hmac", "message.send", { to: "agent://bob-hmac" }), payload: SAID });
+  const message = () => signed("alice-hmac", "message.send", { to: "agent://bob-hmac" });
+  await alice.ask({ ...message(), [TOLD.unknownField]: 1, [NAMED_FIELD]: 1 });
+  await alice.ask({ ...message(), payload: SAID });
+  await alice.ask({ ...message(), type: SAID.payload });
+  await alice.ask({ ...message(), ts: SAID.payload });
   await alice.answerTo(`{"payload": "${SAID.payload}`);
+  const key = relay.credentials("alice-hmac");
+  const send = (changed: object, fields: Record<string, string> = key) =>
+    http.post(`${gateway}/v1/messages/send`, { ...body, ...changed }, fields);
   const answers = await Promise.all([
-    http.post(`${gateway}/v1/messages/send`, body, { "x-api-key": TOLD.wrongApiKey }),
-    http.post(`${gateway}/v1/messages/send`, { ...body, [TOLD.unknownField]: 1 }, relay.credentials("alice-hmac")),
-    http.post(`${gateway}/v1/messages/send`, `{"message": "${SAID.message}`, relay.credentials("alice-hmac")),
+    send({}, { "x-api-key": TOLD.wrongApiKey }),
+    send({ [TOLD.unknownField]: 1, [NAMED_FIELD]: 1 }),
+    send({ api_key: key["x-api-key"] }),
+    send({ from: SAID.payload }),
+    send({}, { ...key, "content-type": `text/${SAID.payload}` }),
+    send({}, { ...key, "idempotency-key": `${TOLD.idempotencyKey} with a space` }),
+    http.post(`${gateway}/v1/messages/send`, `{"message": "${SAID.message}`, key),
+    http.post(`${gateway}/api/self-test`, { ...message(), payload: SAID }),
+    http.post(`${gateway}/api/self-test`, SAID.payload),
+    http.post(`${gateway}/api/public/feedback`, { [TOLD.unknownField]: TOLD.feedback }),
     http.get(`${gateway}/sessions/${TOLD.query}`),
+    http.get(`${gateway}/api/onboarding/check-online?agent_id=${TOLD.query}`),
     ...SERVICES.map((name) => http.get(`${services.pod(name).url}/${TOLD.query}?${TOLD.query}=${TOLD.query}`)),
   ]);
   expect(answers.every(({ status }) => status >= 400 && status < 500)).toBe(true);
@@ -304,4 +367,27 @@ function keysFile(...more: object[]): object {
 
 async function connect(): Promise<AgentSocket> {
   return await relay.connect(services.pod("ws-connector"), `/ws?${TOLD.query}=1`, CLIENT);
+}
+
+/** Every read of a service, as a client asks for it. */
+function readsOf(service: ServiceName): string[] {
+  const reads = Object.values<Surface>(SURFACES).filter(
+    (surface) => surface.method === "GET" && (surface.service === service || surface.service === "each"),
+  );
+  const query = (surface: Surface) => (surface.path.includes("check-online") ? "?agent_id=agent://bob-hmac" : "");
+  const path = (surface: Surface) =>
+    surface.path.replace("{session_id}", sessionId).replace("{file}", connector.file).replace("{name}", CAROL);
+  return reads.map((surface) => path(surface) + query(surface));
+}
+
+/** With the operator's key, and without it. @returns the answers. */
+async function askAsOperator(): Promise<string[]> {
+  const told: string[] = [];
+  const paths = ["counts", "noisiest", "agents?issuer=acme", `agents?key=${TOLD.query}`, TOLD.query];
+  for (const path of paths) told.push(JSON.stringify(await admin.get(`/admin/${path}`)));
+  told.push(JSON.stringify(await admin.disconnect(TOLD.query)));
+  const stranger = await fetch(`${admin.url}/${TOLD.query}`, {
+    headers: { authorization: `Bearer ${TOLD.wrongApiKey}` },
+  });
+  return [...told, await stranger.text()];
 }

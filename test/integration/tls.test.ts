@@ -130,15 +130,9 @@ test("a client that speaks no TLS gets no answer, and harms nobody", async () =>
   expect(await get("/health")).toMatchObject({ ok: true });
 });
 
-test("one file alone, or a key of another certificate, refuses the start", async () => {
+test("one file alone refuses the start", async () => {
   const { RELAY_TLS_CERT_FILE } = settingsFor(folder.path);
   await expect(startRelay({ environment: { ...relay.environment, RELAY_TLS_CERT_FILE } })).rejects.toThrow(
     "RELAY_TLS_CERT_FILE needs RELAY_TLS_KEY_FILE",
   );
-  const other = await temporaryFolder();
-  await write(other.path, { cert: SELF_SIGNED.cert, key: RENEWED.key });
-  await expect(startRelay({ environment: { ...relay.environment, ...settingsFor(other.path) } })).rejects.toThrow(
-    "RELAY_TLS_KEY_FILE is not the key of the certificate",
-  );
-  await other[Symbol.asyncDispose]();
 });

@@ -55,16 +55,6 @@ test("The end is reported once, before the socket is gone, and nothing is sent o
 describe("a client that does not read", () => {
   beforeEach(() => kit.client.pause());
 
-  test("is congested with more than half of an outbox, no longer when it has caught up, and gets everything", async () => {
-    const sent = fill(kit, OUTBOX_BYTES / 2);
-    expect([kit.connection.isCongested, kit.reported]).toEqual([true, ["congestion"]]);
-    const received = countReceived(kit);
-    kit.client.resume();
-    await until("it is no longer congested", () => !kit.connection.isCongested);
-    await until("all has arrived", () => received() === sent);
-    expect([kit.outboxes.bytes, kit.reported]).toEqual([0, ["congestion", "congestion"]]);
-  });
-
   test("is closed with 1013 when more than four outboxes wait, and may still read what waited", async () => {
     fill(kit, 4 * OUTBOX_BYTES);
     expect(kit.connection.isClosing).toBe(true);
@@ -105,17 +95,6 @@ describe("a client that does not read", () => {
     kit.client.ping();
     await heard;
     expect(kit.outboxes.bytes).toBeGreaterThan(0);
-  });
-
-  test("is closed with 1013 when nothing drains, congested or not", async () => {
-    fill(kit, 0);
-    for (let n = 0; n < 10; n += 1) kit.outboxes.check();
-    expect(kit.connection.isClosing).toBe(false);
-    kit.outboxes.check();
-    expect(kit.reported.slice(-2)).toEqual(["outbox_stalled", "closing"]);
-    kit.client.resume();
-    const [code] = await once(kit.client, "close");
-    expect(code).toBe(1013);
   });
 });
 

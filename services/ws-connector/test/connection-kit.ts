@@ -1,5 +1,6 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, jest } from "@jest/globals";
 import { announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
@@ -86,4 +87,13 @@ function contextOf(outboxes: Outboxes, reported: string[]): ConnectionContext {
   };
   const greeting = { limits: announcedLimits({ envelopesPerSecond: 2, bytesPerSecond: 0 }) };
   return { inflow, outboxes, greeting, events };
+}
+
+/** A websocket over which nothing goes: what it hears is emitted by hand. */
+export function fakeSocket(): { readonly socket: WebSocket; readonly stream: PassThrough } {
+  const states = { OPEN: 1, readyState: 1 };
+  const receiver = { _receiver: { writable: true, write: () => true, _loop: true } };
+  const methods = { pause: () => {}, resume: () => {}, close: () => {}, terminate: () => {} };
+  const socket = Object.assign(new EventEmitter(), states, methods, receiver) as unknown as WebSocket;
+  return { socket, stream: new PassThrough() };
 }

@@ -1,17 +1,17 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
-import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connection } from "../src/connection.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
-import { ADDRESS_COUNTS, useConnection } from "./connection-kit.ts";
-import { fakeSocket } from "./fake-socket.ts";
+import { ADDRESS_COUNTS, fakeSocket, useConnection } from "./connection-kit.ts";
 
 const kit = useConnection();
 
+const clientStream = () => (kit.client as unknown as { _socket: Socket })._socket;
 const CHECKS_A_PING = CONNECTION_LIMITS.pingIntervalMs / CONNECTION_LIMITS.silenceCheckMs;
 const checkSilence = (times: number) => {
   for (let n = 0; n < times; n += 1) kit.connection.checkSilence();
@@ -90,30 +90,6 @@ describe("pings", () => {
   });
 });
 
-describe("a connection that is not read for two reasons", () => {
-  beforeEach(() => {
-    kit.connection.pause("full_intake");
-    kit.connection.pause("draining");
-    kit.client.send("text");
-  });
-
-  test("is not read when one of them ends, and is when the other does", async () => {
-    kit.connection.resume("full_intake");
-    await setImmediate();
-    expect(kit.socket.isPaused).toBe(true);
-    kit.connection.resume("draining");
-    await until("the text is read", () => kit.reported.includes("text"));
-  });
-
-  test("is read once it closes, for the client's answer to the close, and not paused again", async () => {
-    const closed = once(kit.client, "close");
-    kit.connection.close({ code: 1001, reason: "going away" });
-    kit.connection.pause("full_intake");
-    const [code] = await closed;
-    expect([code, kit.socket.isPaused]).toEqual([1001, false]);
-  });
-});
-
 describe("a register that is answered after the time for it is over", () => {
   let late: Connection;
 
@@ -163,10 +139,7 @@ test("Connections share their listeners", () => {
 });
 
 describe("what comes in one read", () => {
-  const PING = [0x89, 0x81, 0, 0, 0, 0];
-  const TEXT = [0x81, 0x81, 0, 0, 0, 0];
-  const frames = (count: number, head: readonly number[]) => Array.from({ length: count }, (_, n) => [...head, 97 + n]);
-  const stream = () => (kit.client as unknown as { _socket: Socket })._socket;
+  const pings = (count: number) => Array.from({ length: count }, (_, n) => [0x89, 0x81, 0, 0, 0, 0, 97 + n]);
   const pongs: string[] = [];
   beforeEach(() => {
     pongs.length = 0;
@@ -180,64 +153,42 @@ describe("what comes in one read", () => {
       [2, "b"],
     ] as const) {
       const answered = once(kit.client, "pong");
-      stream().write(Buffer.from(frames(count, PING).flat()));
+      clientStream().write(Buffer.from(pings(count).flat()));
       expect(String((await answered)[0])).toBe(last);
     }
     kit.connection.send("after them");
     await once(kit.client, "message");
     expect(pongs).toEqual(["c", "b"]);
   });
-
-  test("waits behind the frame that pauses the connection, whatever it is, and goes on in its order", async () => {
-    const chunk = [...frames(12, TEXT), ...frames(1, PING), ...frames(2, TEXT)];
-    const first = once(kit.socket, "message");
-    stream().write(Buffer.from(chunk.flat()));
-    await first;
-    // Ten at once, two a second: one more was read, and waits for its token.
-    expect([kit.reported.slice(-2), pongs]).toEqual([["j", "envelopes"], []]);
-    await once(kit.client, "pong");
-    await until("the last has come", () => kit.reported.includes("b"));
-  });
 });
 
-describe("a chunk of very many frames", () => {
-  const EMPTY_TEXTS = Buffer.alloc(6 * 1000).fill(Buffer.of(0x81, 0x80, 0, 0, 0, 0));
-  const stream = () => (kit.client as unknown as { _socket: Socket })._socket;
-  let frames: number;
-  beforeEach(() => {
-    frames = 0;
-    Object.assign(kit.context.inflow, { envelopes: new TokenBuckets(0, 0) });
-    kit.socket.on("message", () => (frames += 1));
-    kit.connection.noteValid("key:alice-1", "agent://alice");
-  });
-
-  test("is not looked at while the bytes of its key are used up", async () => {
-    const principalBytes = new PrincipalRates(1000, 1);
-    principalBytes.take("key:alice-1", performance.now(), 500);
-    Object.assign(kit.context.inflow, { principalBytes });
-    stream().write(EMPTY_TEXTS);
-    await until("it waits", () => kit.reported.includes("key_bytes"));
-    expect([frames, kit.socket.isPaused]).toEqual([0, true]);
-    await until("it is looked at", () => frames === 1000);
-  });
-
-  test("has others come in between, and is looked at to its end for the client's answer when it closes", async () => {
-    let atOnce = 0;
-    kit.socket.on("message", () => {
-      if (frames > 1) return;
-      kit.connection.close({ code: 1001, reason: "going away" });
-      process.nextTick(() => (atOnce = frames));
-    });
-    const closed = once(kit.client, "close");
-    stream().write(EMPTY_TEXTS);
-    await closed;
-    expect([frames, atOnce > 1 && atOnce < 500]).toEqual([1000, true]);
-  });
-});
-
-test("A flood of pings of a registered client ends its connection with 1008, however few envelopes it sends", async () => {
+test("A chunk is not looked at while the bytes of its key are used up", async () => {
+  const principalBytes = new PrincipalRates(1000, 1);
+  principalBytes.take("key:alice-1", performance.now(), 500);
+  Object.assign(kit.context.inflow, { principalBytes, envelopes: new TokenBuckets(0, 0) });
+  let frames = 0;
+  kit.socket.on("message", () => (frames += 1));
   kit.connection.noteValid("key:alice-1", "agent://alice");
-  for (let n = 0; n < 11; n += 1) kit.client.ping();
-  const [code] = await once(kit.client, "close");
-  expect([code, kit.reported]).toEqual([1008, expect.arrayContaining(["pings", "closing"])]);
+  clientStream().write(Buffer.alloc(6 * 1000).fill(Buffer.of(0x81, 0x80, 0, 0, 0, 0)));
+  await until("it waits", () => kit.reported.includes("key_bytes"));
+  expect([frames, kit.socket.isPaused]).toEqual([0, true]);
+  await until("it is looked at", () => frames === 1000);
+});
+
+test("An agent of an issuer that takes itself over waits on its next connection for what it sent on the last", () => {
+  const principals = new PrincipalRates(1, 3);
+  Object.assign(kit.context.inflow, { principals, envelopes: new TokenBuckets(0, 0) });
+  const connect = (agent: string) => {
+    const { socket, stream } = fakeSocket();
+    const options = { id: "con_2", socket, stream, addressCounts: ADDRESS_COUNTS };
+    const connection = new Connection(kit.context, options);
+    connection.open();
+    connection.noteValid("issuer:acme", agent);
+    for (let n = 0; n < 3; n += 1) socket.emit("message", Buffer.from(`of ${agent}`), false);
+    return connection;
+  };
+  const connections = ["agent://acme.eve", "agent://acme.eve", "agent://acme.bob"].map(connect);
+  const taken = kit.reported.filter((reported) => reported.startsWith("of "));
+  expect(taken).toEqual([...Array(3).fill("of agent://acme.eve"), ...Array(3).fill("of agent://acme.bob")]);
+  for (const connection of connections) connection.closeNow(CLOSE_CODES.goingAway);
 });

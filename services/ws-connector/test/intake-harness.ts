@@ -17,8 +17,7 @@ import { IntakeBatch } from "../src/intake-batch.ts";
 import { Ownership } from "../src/ownership.ts";
 import { receiveText } from "../src/receive-text.ts";
 import type { Registrar } from "../src/registrar.ts";
-import { NO_AUDIT } from "./no-audit.ts";
-import { NO_TRACING } from "./no-tracing.ts";
+import { NO_AUDIT, NO_TRACING } from "./registrar-harness.ts";
 
 const BASE_URL = "https://relay.example";
 

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import type { Acceptance, DeliveryAcceptance, Prepared } from "window/acceptance/acceptance.ts";
+import type { Acceptance, DeliveryAcceptance } from "window/acceptance/acceptance.ts";
 import type { Principal } from "window/principal.ts";
 import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
@@ -120,69 +119,6 @@ describe("what a call says of the congestion of its connection is said again onc
     isCongested = false;
     end();
     expect(said).toEqual([]);
-  });
-});
-
-describe("what is in flight when the connection closes", () => {
-  const close = () => Object.assign(harness.connection, { isClosing: true });
-  const isAbandoned = () => harness.accepting.map(({ envelope, abandoned }) => [envelope.id, abandoned?.()]);
-  const inEffect: Prepared = { kind: "decision", state: "a", decidedAt: String(Date.now()) };
-  const decision = { id: "decision", type: "session.approve", payload: { session_id: `ses_00${"0".repeat(24)}` } };
-
-  beforeEach(() => {
-    harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac", heardAt: 0 });
-  });
-
-  test("is dropped before it goes to Redis", () => {
-    harness.receive(signed({ id: "message", ts: Date.now() }));
-    expect(isAbandoned()).toEqual([["message", false]]);
-    close();
-    expect(isAbandoned()).toEqual([["message", true]]);
-  });
-
-  test("is not even sent to acceptance behind a session decision, which itself goes on to its requester", async () => {
-    harness.receive(signed({ ...decision, ts: Date.now() }));
-    harness.receive(signed({ id: "behind", ts: Date.now() }));
-    close();
-    harness.prepared.resolve(inEffect);
-    await until("the decision goes on", () => harness.accepting.length > 0);
-    expect(isAbandoned()).toEqual([["decision", false]]);
-  });
-
-  test("is taken to its requester again when it is a decision in effect whose requester's shard is away in the last step", async () => {
-    harness.receive(signed({ ...decision, ts: Date.now() }));
-    close();
-    harness.prepared.resolve(inEffect);
-    await until("the decision goes on", () => harness.accepting.length > 0);
-    harness.accepting.splice(0)[0]?.done({ outcome: "unavailable" });
-    harness.dependencies.decisionRepeats.flush(performance.now());
-    expect(harness.accepting.map(({ envelope, prepared }) => [envelope.id, prepared])).toEqual([
-      ["decision", inEffect],
-    ]);
-    expect(isAbandoned()).toEqual([["decision", undefined]]);
-  });
-
-  test("ends there when it is a session decision that the session's partition refused", async () => {
-    harness.receive(signed({ ...decision, ts: Date.now() }));
-    close();
-    harness.prepared.resolve({ outcome: "session_closed" });
-    await until("nothing is in flight", () => harness.connection.intake === undefined);
-    expect(harness.accepting).toEqual([]);
-  });
-
-  test("is dropped, and opens no session, when it is a request that was counted over several partitions", async () => {
-    const payload = { purpose: "p" };
-    harness.receive(signed({ id: "request", type: "session.request", payload, ts: Date.now() }));
-    close();
-    harness.prepared.resolve({
-      kind: "request",
-      pendingElsewhere: 0,
-      pendingOfRequesterElsewhere: 0,
-      openedElsewhere: 0,
-      openedByPrincipalElsewhere: 0,
-    });
-    await until("the request goes on", () => harness.accepting.length > 0);
-    expect(isAbandoned()).toEqual([["request", true]]);
   });
 });
 
@@ -439,51 +375,4 @@ test("A refusal counts for the key that signed on another's connection, where th
   harness.receive(signed({ id: "message", ts: Date.now() }));
   harness.accepting[0]?.done({ outcome: "not_accepted_by_target" });
   expect([...harness.keyRefusals]).toEqual([["key alice-hmac", 1]]);
-});
-
-describe("a session request beyond a bound", () => {
-  /** The error frame when acceptance refuses for `limit`. */
-  const refusalFrame = (limit: SessionLimit): object => {
-    let frame = {};
-    const send = (text: string) => {
-      frame = JSON.parse(text);
-    };
-    Object.assign(harness.connection, { send });
-    harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac", heardAt: 0 });
-    harness.receive(signed({ id: "message", ts: Date.now() }));
-    harness.accepting[0]?.done({ outcome: "rate_limited", limit, retryAfterMs: 60_000 });
-    return frame;
-  };
-
-  test("is told when to come again, and is no refusal of the kind that closes a connection", () => {
-    let refusals = 0;
-    Object.assign(harness.connection, { noteRefusal: () => (refusals += 1) });
-    expect(refusalFrame("pending_sessions")).toMatchObject({
-      code: "rate_limited",
-      hint: expect.stringContaining("60000 ms"),
-      retry_after_ms: 60_000,
-    });
-    expect(refusals).toBe(0);
-  });
-
-  test.each([
-    ["pending_sessions", undefined, "max_pending_sessions_per_key", 200],
-    ["pending_sessions", "acme", "max_pending_sessions_per_key", 5000],
-    ["agent_pending_sessions", "acme", "max_pending_sessions_per_key", 200],
-    ["key_opened_sessions", undefined, "sessions_opened_per_minute_per_key", 600],
-    ["key_opened_sessions", "acme", "sessions_opened_per_minute_per_key", 15_000],
-    ["opened_sessions", "acme", "sessions_opened_per_minute", 60],
-  ] as const)("is told the bound that held: %s, issuer %s", (limit, issuer, name, most) => {
-    const entry = { ...KEYS.ring.signingKey("alice-hmac", Date.now()), issuer };
-    const ring = { signingKey: () => entry, issuers: {} };
-    Object.defineProperty(harness.dependencies.authority, "known", { value: { ...KEYS, ring } });
-    expect(refusalFrame(limit)).toMatchObject({ message: expect.stringMatching(`${name} .*: ${most}\\.`) });
-  });
-
-  test("is answered for by the key that signed it", () => {
-    harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac", heardAt: 0 });
-    const envelope = signed({ id: "message", ts: Date.now() });
-    harness.receive(envelope);
-    expect(harness.accepting[0]?.principal).toBe(`key:${envelope.key_id}`);
-  });
 });

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import * as ws from "ws";
 import { Reading } from "../src/reading.ts";
-import { fakeSocket } from "./fake-socket.ts";
+import { fakeSocket } from "./connection-kit.ts";
 
 /** The types of ws do not know it. */
 const { Receiver } = ws as unknown as { Receiver: new (options: object) => Writable };

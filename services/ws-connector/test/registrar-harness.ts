@@ -1,6 +1,8 @@
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { AuditLog } from "runtime/audit-log.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import { createLogger } from "runtime/logging.ts";
+import { Tracing } from "runtime/tracing/tracing.ts";
 import type { Acceptance, PresenceAcceptance, Unavailable } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
@@ -12,8 +14,15 @@ import { IntakeBatch } from "../src/intake-batch.ts";
 import { Ownership } from "../src/ownership.ts";
 import type { PauseReason } from "../src/reading.ts";
 import { Registrar } from "../src/registrar.ts";
-import { NO_AUDIT } from "./no-audit.ts";
 
+const logger = createLogger({ service: "test", level: "silent" });
+/** Where nobody asked for an audit log, or for traces. */
+export const NO_AUDIT = new AuditLog({ file: undefined, service: "test", logger });
+export const NO_TRACING = new Tracing({
+  settings: { otelExporterOtlpEndpoint: undefined, otelTracesSamplerArg: 1, otelSdkDisabled: false },
+  service: "test",
+  logger,
+});
 export const AGENT = "agent://alice";
 export const KEY_ID = "alice-1";
 export const verified = (type: string) =>
@@ -48,7 +57,7 @@ export class RegistrarHarness {
     flushOf: (_: Connection, agent = "all") => void this.sentToRedis.push(`heartbeats of ${agent}`),
     settled: async () => this.heartbeats.flushOf(this.connection),
   } as unknown as Heartbeats;
-  readonly batch = new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) });
+  readonly batch = new IntakeBatch({ logger });
   readonly agentConnections = new AgentConnections();
   readonly releaser = {
     release: (routes: readonly Route[]) => {

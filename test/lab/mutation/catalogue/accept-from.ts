@@ -139,7 +139,7 @@ export const ACCEPT_FROM_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/agent-transitions.ts",
     find: "acceptFrom ?? before?.acceptFrom",
     replace: "acceptFrom",
-    tests: ["services/ws-connector/test/agent-transitions.test.ts"],
+    tests: ["services/ws-connector/test/ownership.test.ts"],
   },
   {
     name: "who sends to agents that do not accept it is not closed for it",

@@ -7,7 +7,7 @@ const POD = "services/ws-connector/src/asserts.ts";
 const CALLS = ["shared/window/test/assert-routes.test.ts"];
 const CREDENTIAL_CALLS = ["shared/window/test/assert-credentials.test.ts"];
 const PODS = ["services/ws-connector/test/asserts.test.ts"];
-const WHOLE = ["test/integration/asserts.test.ts"];
+const WHOLE = ["test/integration/restoring.test.ts"];
 
 const CREDENTIALS = "services/ws-connector/src/connection-credentials.ts";
 const HELD = ["services/ws-connector/test/connection-credentials.test.ts"];
@@ -194,7 +194,7 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
     file: POD,
     find: "authority.heldCredentials(connection, agent)",
     replace: "undefined",
-    tests: ["test/integration/credentials-come-back.test.ts", ...PODS],
+    tests: ["test/integration/restoring.test.ts", ...PODS],
   },
   {
     name: "who comes after a loss can verify who was there before",

@@ -8,9 +8,9 @@ const RECEIVE_TEXT = "services/ws-connector/src/receive-text.ts";
 const REGISTRAR = "services/ws-connector/src/registrar.ts";
 const CALLS = ["shared/window/test/touches.test.ts"];
 const GATHERING = ["services/ws-connector/test/heartbeats.test.ts"];
-const TAKEN_IN = ["services/ws-connector/test/intake-heartbeats.test.ts"];
+const TAKEN_IN = ["services/ws-connector/test/heartbeats.test.ts"];
 const OWNING = ["services/ws-connector/test/registrar.test.ts"];
-const WHOLE = ["test/integration/heartbeats.test.ts"];
+const WHOLE = ["test/integration/ownership.test.ts"];
 
 /** That heartbeats which are gathered say what is true, and give nobody an agent. */
 export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
@@ -222,7 +222,7 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/agent-transitions.ts",
     find: "epoch === state.epoch ? { ...state, heardAt",
     replace: "epoch !== 0 ? { ...state, epoch, heardAt",
-    tests: ["services/ws-connector/test/agent-transitions.test.ts"],
+    tests: ["services/ws-connector/test/ownership.test.ts"],
   },
   {
     name: "who was heard from lately is not pinged",
@@ -264,21 +264,21 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/intake-batch.ts",
     find: "if (this.#waiting.length >= MOST_IN_BATCH) this.flush();\n    else ",
     replace: "",
-    tests: ["services/ws-connector/test/intake-batch.test.ts"],
+    tests: ["services/ws-connector/test/heartbeats.test.ts"],
   },
   {
     name: "a text that cannot be taken in keeps back none that waits beside it",
     file: "services/ws-connector/src/intake-batch.ts",
     find: "for (const takeIn of waiting) this.#takeIn(takeIn);",
     replace: "for (const takeIn of waiting) takeIn();",
-    tests: ["services/ws-connector/test/intake-batch.test.ts"],
+    tests: ["services/ws-connector/test/heartbeats.test.ts"],
   },
   {
     name: "a text that takes long to check does not wait for others",
     file: "services/ws-connector/src/intake-batch.ts",
     find: "text.length <= LONGEST_TEXT && ",
     replace: "",
-    tests: ["services/ws-connector/test/intake-batch.test.ts"],
+    tests: ["services/ws-connector/test/heartbeats.test.ts"],
   },
   {
     name: "no thread is woken for a few signatures more than another's part",

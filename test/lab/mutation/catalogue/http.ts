@@ -198,7 +198,7 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     file: "services/ops-reporting/src/endpoints/guides.ts",
     find: 'await limits.use("target_reads", ip);',
     replace: "",
-    tests: ["test/integration/http-limits.test.ts"],
+    tests: ["test/integration/limits.test.ts"],
   },
   {
     name: "Redis passwords last",

@@ -123,7 +123,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/readiness.ts",
     find: 'if (keys?.isBehind) degraded.push("keys_file");',
     replace: "",
-    tests: ["test/integration/keys-file-invalid.test.ts"],
+    tests: ["test/integration/metrics.test.ts"],
   },
   {
     name: "another key under the same id is another key",

@@ -133,7 +133,7 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/commands/check.ts",
     find: "if (relay && credentials) await",
     replace: "if (!relay && credentials) await",
-    tests: ["test/integration/lost-shard-told.test.ts"],
+    tests: ["test/integration/lost-shard.test.ts"],
   },
   {
     name: "the log tells which partitions go out of reach, and of those that are back",
@@ -147,21 +147,21 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     file: "deploy/local/relay.ts",
     find: "this.logger.child({ pod: podLabel(this.#services.of(name).length) })",
     replace: "this.logger",
-    tests: ["test/integration/lost-shard-told.test.ts"],
+    tests: ["test/integration/lost-shard.test.ts"],
   },
   {
     name: "who was told that a link is down is told that it is up again",
     file: "shared/window/src/redis/link-state.ts",
     find: 'this.#reported === undefined ? "info" : "warn"',
     replace: '"info"',
-    tests: ["shared/window/test/link-state.test.ts", "test/integration/lost-shard-told.test.ts"],
+    tests: ["shared/window/test/link-state.test.ts", "test/integration/lost-shard.test.ts"],
   },
   {
     name: "who is refused is told which partition is out of reach",
     file: "shared/window/src/redis/cluster-links.ts",
     find: "return areOthersUp ? new OutOfReachError(",
     replace: "return !areOthersUp ? new OutOfReachError(",
-    tests: ["test/integration/lost-shard-told.test.ts"],
+    tests: ["test/integration/lost-shard.test.ts"],
   },
   {
     name: "a link that has to be mended by somebody is told before one that only waits",
@@ -175,6 +175,6 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     file: "services/gateway/src/api/endpoints/presence.ts",
     find: "const isComplete = missing.length === 0;",
     replace: "const isComplete = missing.length >= 0;",
-    tests: ["test/integration/lost-shard-told.test.ts"],
+    tests: ["test/integration/lost-shard.test.ts"],
   },
 ];

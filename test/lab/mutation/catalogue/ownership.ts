@@ -5,7 +5,7 @@ const DELIVERIES = "services/ws-connector/src/deliveries.ts";
 const REGISTRAR = "services/ws-connector/src/registrar.ts";
 const PRESENCE = "shared/window/src/lua/accept/presence.lua";
 const ROUTES = "shared/window/src/routes.ts";
-const DELIVERED = ["services/ws-connector/test/deliveries.test.ts", "test/integration/ownership.test.ts"];
+const DELIVERED = ["services/ws-connector/test/deliveries.test.ts"];
 const SERVER_CHANNEL = "shared/window/src/server-channel.ts";
 
 export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
@@ -28,21 +28,21 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/intake.ts",
     find: ' && verified.kind !== "session_decision"',
     replace: "",
-    tests: ["services/ws-connector/test/intake.test.ts", "test/integration/closed-too-soon.test.ts"],
+    tests: ["services/ws-connector/test/sessions.test.ts"],
   },
   {
     name: "a session decision that was asked for goes on when its connection closes",
     file: "services/ws-connector/src/intake.ts",
     find: 'this.#preparation.kind !== "idle"',
     replace: 'this.#preparation.kind !== "idle" && !this.#connection.isClosing',
-    tests: ["services/ws-connector/test/intake.test.ts", "test/integration/closed-too-soon.test.ts"],
+    tests: ["services/ws-connector/test/sessions.test.ts"],
   },
   {
     name: "a takeover that overtakes the answer to a register",
     file: "services/ws-connector/src/agent-transitions.ts",
     find: "superseded: remember,",
     replace: "superseded: (state) => next(state),",
-    tests: ["services/ws-connector/test/agent-transitions.test.ts", "test/integration/late-notices.test.ts"],
+    tests: ["services/ws-connector/test/ownership.test.ts"],
   },
   {
     name: "a release is told once",
@@ -56,14 +56,14 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: REGISTRAR,
     find: " && !connection.isDraining",
     replace: "",
-    tests: ["services/ws-connector/test/drain.test.ts"],
+    tests: ["services/ws-connector/test/registrar.test.ts"],
   },
   {
     name: "routes are released when no register or heartbeat is under way",
     file: "services/ws-connector/src/drain.ts",
     find: "await registrar.settled(connection);",
     replace: "",
-    tests: ["services/ws-connector/test/drain.test.ts", "test/integration/draining.test.ts"],
+    tests: ["services/ws-connector/test/registrar.test.ts"],
   },
   {
     name: "a probe finds the agent that its connection has lost",
@@ -77,7 +77,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: DELIVERIES,
     find: "= mayHave(id, agent) ??",
     replace: "= connections.find(id) ??",
-    tests: [...DELIVERED, "test/integration/cluster-left-behind.test.ts"],
+    tests: DELIVERED,
   },
   {
     name: "a delivery reaches the connection of its pod that has taken the agent since",
@@ -112,7 +112,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/intake.ts",
     find: "if (!canTake || this.#registrar.awaitsRelease(this.#connection, verified))",
     replace: "if (!canTake)",
-    tests: ["services/ws-connector/test/intake-heartbeats.test.ts"],
+    tests: ["services/ws-connector/test/heartbeats.test.ts"],
   },
   {
     name: "a register waits for a release of whatever epoch",
@@ -140,7 +140,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/service.ts",
     find: "run: () => void releaser.flush()",
     replace: "run: () => {}",
-    tests: ["test/integration/closed-too-soon.test.ts"],
+    tests: ["test/integration/late-answers.test.ts"],
   },
   {
     name: "a register that Redis never saw leaves nothing to release",
@@ -210,13 +210,13 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: REGISTRAR,
     find: "await this.#channel.caughtUp(agent);",
     replace: "",
-    tests: ["services/ws-connector/test/registrar.test.ts", "test/integration/late-notices.test.ts"],
+    tests: ["services/ws-connector/test/registrar.test.ts", "test/integration/late-answers.test.ts"],
   },
   {
     name: "a channel outlives a silence of all of Redis",
     file: "shared/window/src/redis/redis-link.ts",
     find: ", watched: false }",
     replace: " }",
-    tests: ["test/integration/late-notices.test.ts"],
+    tests: ["test/integration/late-answers.test.ts"],
   },
 ];

@@ -152,7 +152,7 @@ export const POD_LEASE_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/agent-transitions.ts",
     find: "Math.max(epoch, before?.epoch ?? 0)",
     replace: "epoch",
-    tests: ["services/ws-connector/test/agent-transitions.test.ts"],
+    tests: ["services/ws-connector/test/ownership.test.ts"],
   },
   {
     name: "a pod leaves the former primary of a partition",

@@ -57,7 +57,7 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
     tests: [
       "shared/protocol/test/intake/field-errors.test.ts",
       "shared/runtime/test/http/body.test.ts",
-      "test/integration/privacy.test.ts",
+      "test/integration/secrets.test.ts",
     ],
   },
   {

@@ -108,7 +108,7 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/redis/redis-link.ts",
     find: 'this.client.on("error", (err: Error) => this.#refused(err));',
     replace: 'this.client.on("error", () => {});',
-    tests: ["shared/window/test/link-down.test.ts", "test/integration/redis-misconfigured.test.ts"],
+    tests: ["shared/window/test/link-down.test.ts", "test/integration/not-ready.test.ts"],
   },
   {
     name: "one log line a change of a link's state",

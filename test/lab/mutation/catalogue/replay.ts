@@ -86,7 +86,7 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/deliveries.ts",
     find: "channel.partitions > 1 ?",
     replace: "channel.partitions > 100 ?",
-    tests: ["services/ws-connector/test/deliveries.test.ts", "test/integration/cluster-left-behind.test.ts"],
+    tests: ["services/ws-connector/test/deliveries.test.ts"],
   },
   {
     name: "what was not written to a connection may be delivered later",
@@ -100,13 +100,13 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/recent-deliveries.ts",
     find: "return this.#latest.has(tail) || this.#former.has(tail);",
     replace: "return this.#latest.has(tail);",
-    tests: ["services/ws-connector/test/recent-deliveries.test.ts"],
+    tests: ["services/ws-connector/test/deliveries.test.ts"],
   },
   {
     name: "a pod that delivers very much remembers the last of it alone",
     file: "services/ws-connector/src/recent-deliveries.ts",
     find: "if (age < REMEMBERED_MS && this.#latest.size < MOST) return;",
     replace: "if (age < REMEMBERED_MS) return;",
-    tests: ["services/ws-connector/test/recent-deliveries.test.ts"],
+    tests: ["services/ws-connector/test/deliveries.test.ts"],
   },
 ];

@@ -270,14 +270,14 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/intake.ts",
     find: 'verified.kind === "session_request" && this.#authority.speaksForTarget(verified)',
     replace: "false",
-    tests: ["test/integration/proofs-within-key.test.ts"],
+    tests: ["test/integration/reports.test.ts"],
   },
   {
     name: "a gateway tells whether one API key has both agents",
     file: "services/gateway/src/api/envelope-publisher.ts",
     find: "request.apiKey.mayAct(to)",
     replace: "false",
-    tests: ["test/integration/proofs-within-key.test.ts"],
+    tests: ["test/integration/reports.test.ts"],
   },
   {
     name: "a target tells of its own sessions only",

@@ -44,7 +44,7 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/answers.ts",
     find: ", boundsFactorOf(principal));",
     replace: ");",
-    tests: ["services/ws-connector/test/intake.test.ts"],
+    tests: ["services/ws-connector/test/sessions.test.ts"],
   },
   {
     name: "pending sessions of a principal",
@@ -142,13 +142,13 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/intake.ts",
     find: 'if (isUnanswered && prepared?.kind === "decision")',
     replace: "if (false)",
-    tests: ["services/ws-connector/test/intake.test.ts"],
+    tests: ["services/ws-connector/test/sessions.test.ts"],
   },
   {
     name: "no more decisions are repeated than a pod has room for",
     file: "services/ws-connector/src/decision-repeats.ts",
     find: "if (this.#repeats.size >= MOST) return;",
     replace: "",
-    tests: ["services/ws-connector/test/decision-repeats.test.ts"],
+    tests: ["services/ws-connector/test/sessions.test.ts"],
   },
 ];

@@ -10,14 +10,14 @@ export const SHARED_RATE_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/service.ts",
     find: "{ everyMs: REDIS_LIMITS.shareRenewMs, run: () => void shareLeases.renew() },",
     replace: "",
-    tests: ["test/integration/rates-over-pods.test.ts"],
+    tests: ["test/integration/limits.test.ts"],
   },
   {
     name: "a pod that shares a principal's rate gives it its part only",
     file: RATES,
     find: "account.sharedBy = this.#sharedBy.get(holder) ?? 1;",
     replace: "account.sharedBy = 1;",
-    tests: ["services/ws-connector/test/shared-rates.test.ts", "test/integration/rates-over-pods.test.ts"],
+    tests: ["services/ws-connector/test/shared-rates.test.ts"],
   },
   {
     name: "a principal that uses up its share keeps sharing",
@@ -39,7 +39,7 @@ export const SHARED_RATE_MUTATIONS: readonly Mutation[] = [
     find: "rates.share(await this.#shares.lease(limit, rates.aboveHalf(performance.now())));",
     replace:
       "const held = await this.#shares.lease(limit, rates.aboveHalf(performance.now()));\n    if (held.size > 0) rates.share(held);",
-    tests: ["services/ws-connector/test/share-leases.test.ts"],
+    tests: ["services/ws-connector/test/shared-rates.test.ts"],
   },
   {
     name: "each limit of a principal is shared by itself",

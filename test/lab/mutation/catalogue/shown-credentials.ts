@@ -33,7 +33,7 @@ export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     file: "services/gateway/src/api/endpoints/credentials.ts",
     find: 'await limits.addresses.use("credential_lookups", ctx.ip);',
     replace: "",
-    tests: ["test/integration/http-limits.test.ts"],
+    tests: ["test/integration/limits.test.ts"],
   },
   {
     name: "credentials give way first when Redis is short of memory",

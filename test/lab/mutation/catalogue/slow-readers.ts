@@ -143,21 +143,21 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/inflow.ts",
     find: "if (this.#unfinishedBytes > CONNECTION_LIMITS.unfinishedBytes)",
     replace: "if (false)",
-    tests: ["services/ws-connector/test/inflow.test.ts", "test/integration/abuse-limits.test.ts"],
+    tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
     name: "a stop waits until what was promised is read",
     file: "services/ws-connector/src/drain.ts",
     find: "await connection.gone();",
     replace: "",
-    tests: ["services/ws-connector/test/drain.test.ts"],
+    tests: ["services/ws-connector/test/registrar.test.ts"],
   },
   {
     name: "a stop disconnects who reads nothing",
     file: "services/ws-connector/src/drain.ts",
     find: "() => connection.closeNow(CLOSE_CODES.goingAway)",
     replace: "() => {}",
-    tests: ["services/ws-connector/test/drain.test.ts"],
+    tests: ["services/ws-connector/test/registrar.test.ts"],
   },
   {
     name: "nothing is published to a congested connection",
@@ -192,7 +192,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/congestion.ts",
     find: "if (!isTaken) for (const connection of batch) this.#unsaid.add(connection);",
     replace: "",
-    tests: ["services/ws-connector/test/congestion.test.ts"],
+    tests: ["services/ws-connector/test/outboxes.test.ts"],
   },
   {
     name: "a mark that an assert carried is corrected once it is over",
@@ -206,7 +206,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/congestion.ts",
     find: "agents.reachable()",
     replace: "agents.routes()",
-    tests: ["services/ws-connector/test/congestion.test.ts"],
+    tests: ["services/ws-connector/test/outboxes.test.ts"],
   },
   {
     name: "check-online says that a congested agent is not delivered to",

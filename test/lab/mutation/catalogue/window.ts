@@ -88,7 +88,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/accept/agents.lua`,
     find: "= most_agents - redis.call('ZCARD', agents_key)",
     replace: "= 1e9",
-    tests: ["shared/window/test/agents-per-key.test.ts", "test/integration/agents-per-key.test.ts"],
+    tests: ["shared/window/test/agents-per-key.test.ts"],
   },
   {
     name: "agents that one call brings are counted",
@@ -116,7 +116,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/accept/agents.lua`,
     find: "if tonumber(seen_at) >= offline_at then",
     replace: "if false then",
-    tests: ["shared/window/test/agents-per-key.test.ts", "test/integration/agents-per-key.test.ts"],
+    tests: ["shared/window/test/agents-per-key.test.ts"],
   },
   {
     name: "no key has another's agent forgotten",
@@ -155,7 +155,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: IDENTITY,
     find: "if (last.partitions === partitions) return;",
     replace: "if (last.partitions > 0) return;",
-    tests: ["shared/window/test/process-window.test.ts", "test/integration/partitions-differ.test.ts"],
+    tests: ["shared/window/test/process-window.test.ts", "test/integration/not-ready.test.ts"],
   },
   {
     name: "no adoption brings back the window before a reset",
@@ -197,7 +197,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/reset.ts",
     find: " && last.partitions === partitions",
     replace: "",
-    tests: ["shared/window/test/reset.test.ts", "test/integration/partitions-differ.test.ts"],
+    tests: ["shared/window/test/reset.test.ts", "test/integration/not-ready.test.ts"],
   },
   {
     name: "of all that see one loss, one opens the next window",
@@ -239,7 +239,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/process-window.ts",
     find: "[control, ...ids].some(",
     replace: "[control].some(",
-    tests: ["shared/window/test/window-losses.test.ts", "test/integration/partition-lost.test.ts"],
+    tests: ["shared/window/test/window-losses.test.ts", "test/integration/restoring.test.ts"],
   },
   {
     name: "a salt ends with its window",

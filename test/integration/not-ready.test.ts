@@ -1,23 +1,20 @@
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
+import { resetWindow } from "window/reset.ts";
+import type { AgentSocket } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
 import { HttpClient } from "../support/http.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { TestRelay } from "../support/relay.ts";
+import type { Pod } from "../support/relay.ts";
 import { scrape } from "../support/scrape.ts";
 import { SERVICES } from "../support/services.ts";
 import { until } from "../support/until.ts";
+import { useRelay } from "../support/use-relay.ts";
+
+/** Why a service is not ready, as an operator is told: by Redis that refuses it, by the window, or for want of one. */
 
 const WRONG_PASSWORD = "not-the-password";
-const relay = new TestRelay("alice");
+const relay = useRelay("alice", "bob-hmac");
 const http = new HttpClient();
-const noLeaks = watchLeaks();
-
-beforeAll(() => relay.start());
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
 
 // Each waits for Redis when it starts.
 test.concurrent.each(SERVICES)(
@@ -66,6 +63,57 @@ test.concurrent("a pod whose user may not subscribe is not ready for that reason
   expect(await ready()).not.toHaveProperty("reason");
   // It would open a window in the Redis that the next test empties.
   await pod.stop();
+});
+
+describe("a service that has another number of partitions than the window", () => {
+  let connector: Pod;
+  let two: readonly [Pod, Pod];
+  let bob: AgentSocket;
+  const ready = async ({ url }: Pod) => await http.get(`${url}/ready`);
+  const heartbeat = () => relay.envelope("bob-hmac", "agent.heartbeat");
+  const send = async () => {
+    const message = { from: "agent://alice", to: "agent://bob-hmac", message: "hi" };
+    return await http.post(`${two[0].url}/v1/messages/send`, message, relay.credentials("alice"));
+  };
+  beforeAll(async () => {
+    connector = await relay.startWsConnector({ RELAY_PARTITIONS: "1" });
+    const settings = { RELAY_PARTITIONS: "2" };
+    two = await Promise.all([relay.startGateway(settings), relay.startOpsReporting(settings)]);
+    bob = await relay.online(connector, "bob-hmac");
+  });
+  // A gateway would open a window in the Redis that the next test empties.
+  afterAll(async () => {
+    await Promise.all([connector, ...two].map((pod) => pod.stop()));
+  });
+
+  test("is not ready, says so and writes nothing", async () => {
+    const view = relay.view();
+    for (const pod of two) {
+      expect(await ready(pod)).toMatchObject({
+        status: 503,
+        body: { ready: false, reason: "partitions", next_action: expect.stringContaining("RELAY_PARTITIONS") },
+      });
+    }
+    expect(await send()).toMatchObject({ status: 503, body: { code: "unavailable" } });
+    expect((await http.get(`${two[1].url}/api/ops/traffic-daily`)).status).toBe(503);
+    expect(await view.counters()).toEqual({ websocket_accepted: 1 });
+    expect(await view.windowId(1)).toBeNull();
+    expect((await ready(connector)).status).toBe(200);
+    expect(await bob.ask(heartbeat())).toMatchObject({ frame: "ack" });
+  });
+
+  test("adopts one of its number, which the others are not ready in any more; each logs that once", async () => {
+    const reset = resetWindow(await relay.link(), { partitions: 2, deployId: "local", force: false });
+    expect(await reset).toMatchObject({ outcome: "opened" });
+    expect((await ready(connector)).body).toMatchObject({ ready: false, reason: "partitions" });
+    expect(await bob.ask(heartbeat())).toMatchObject({ code: "unavailable" });
+    for (const pod of two) await until("it is ready", async () => (await ready(pod)).status === 200);
+    expect(await send()).toMatchObject({ status: 202 });
+    const told = relay.log.map((line) => JSON.parse(line)).filter(({ kind }) => kind === "partitions");
+    expect(told.map(({ service, link }) => `${service} ${link}`).sort()).toEqual(
+      SERVICES.map((name) => `${name} ${name}`).sort(),
+    );
+  });
 });
 
 test("reports without a process window say that there is none", async () => {

@@ -1,15 +1,20 @@
+import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { beforeAll, describe, expect, test } from "@jest/globals";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { CONGESTED } from "window/records/route.ts";
 import { resetWindow } from "window/reset.ts";
+import type { AgentSocket } from "../support/agent.ts";
 import { rowsBetween } from "../support/documents.ts";
+import { GuidedCaller } from "../support/guided-caller.ts";
 import { HttpClient } from "../support/http.ts";
 import { LiteralFollower } from "../support/literal-follower.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
-/** From each situation of the table in docs/protocol.md, and from each guide, the way ends where the table says. */
+/** Callers who follow only the JSON of guides, against the three services behind one address. */
 
 const GUIDES = Object.values(SURFACES)
   .filter(({ group }) => group === "guides")
@@ -23,7 +28,7 @@ const nameOf = (situation: string, guide: string) => `t${SITUATIONS.indexOf(situ
 const SITUATIONS = ROWS.map(([situation]) => situation as string);
 const WITH_KEYS = SITUATIONS.slice(4).flatMap((situation) => GUIDES.map((guide) => nameOf(situation, guide)));
 
-const relay = useRelay("alice", "carol", "dora", "erin", "fay", "gus", "hal", "ida", ...WITH_KEYS);
+const relay = useRelay("walker", "bob", "alice", "carol", "dora", "erin", "fay", "gus", "hal", "ida", ...WITH_KEYS);
 const http = new HttpClient();
 const pod = given(() =>
   relay.startWhole({ RELAY_CONNECTIONS_PER_ADDRESS: "0", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" }),
@@ -174,6 +179,109 @@ async function request(from: string, target: string, can_deliver_realtime = true
   return answer.body.session_id;
 }
 
+describe("A caller that asks for an agent", () => {
+  const GO = "go_fresh_relay_negotiation_proof_available";
+  const NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
+  const BOB = "agent://bob";
+  const NAMED = `?from=agent://walker&target_agent_id=${BOB}`;
+  const pathOf = (url: string) => decodeURIComponent(url.replace(pod.url, ""));
+  const guideUrl = (query = `?target_agent_id=${BOB}`) => `${pod.url}/api/public/session-request-guide${query}`;
+  const newCaller = () => new GuidedCaller({ agent: "agent://walker", apiKey: keyOf("walker") }, BOB);
+  const gate = async () => (await http.get(`${pod.url}/api/public/marketplace-handoff-status`)).body;
+  let bob: AgentSocket;
+  afterAll(() => bob.close());
+
+  test("guide, request, proof and gate lead to go", async () => {
+    bob = await relay.online(pod, "bob");
+    const nextStep = async () => (await gate()).allowed_next_step;
+    await until("the gate sees bob", async () => (await nextStep()) === "request_session_with_online_target");
+    expect((await gate()).status).toBe(NO_GO);
+    const caller = newCaller();
+    const { accepted, proof, gate: passed } = await caller.walk(guideUrl());
+    expect(passed).toMatchObject({ status: GO, target_decision: "pending", next: { who: "target" } });
+    expect(proof).toMatchObject({ requester: "agent://walker", target: BOB, target_status: "online" });
+    expect((await bob.delivered(accepted.envelope_id)).session_id).toBe(accepted.session_id);
+    expect(caller.calls.map(({ method, url, status }) => [method, pathOf(url), status])).toEqual([
+      ["GET", "/api/public/session-request-guide?target_agent_id=agent://bob", 200],
+      ["GET", "/api/public/session-request-guide?target_agent_id=agent://bob&from=agent://walker", 200],
+      ["GET", "/api/onboarding/check-online?agent_id=agent://bob", 200],
+      ["POST", "/v1/sessions/request", 202],
+      ["GET", "/api/ops/traffic-daily", 200],
+      ["GET", `/api/public/marketplace-handoff-status${NAMED}&session_id=${accepted.session_id}`, 200],
+    ]);
+  });
+
+  test("a caller that names no target is told what is missing, names it and arrives too", async () => {
+    expect((await newCaller().walk(guideUrl(""))).gate.status).toBe(GO);
+  });
+
+  /** Lets the last proof be of a time for which none is fresh any more. */
+  async function ageProof(): Promise<void> {
+    const { lastOnlineProof } = await view.keysOf("bob");
+    const [session, requester, target, acceptedAt, ...rest] =
+      `${await view.client.hget(lastOnlineProof, "proof")}`.split(" ");
+    const aged = [session, requester, target, Number(acceptedAt) - SESSION_LIMITS.proofFreshnessMs, ...rest];
+    await view.client.hset(lastOnlineProof, "proof", aged.join(" "));
+  }
+
+  test("a proof that expired is refreshed by following the gate's own link", async () => {
+    await ageProof();
+    await until("the proof expires", async () => (await gate()).refresh_urgency === "expired_refresh_now");
+    expect(await gate()).toMatchObject({ status: NO_GO, allowed_next_step: "refresh_session_request_proof" });
+    const caller = newCaller();
+    const { next_step_url } = await caller.read(`${pod.url}/api/public/marketplace-handoff-status`);
+    const packet = await caller.read(next_step_url);
+    expect(packet).toMatchObject({ status: "refresh_due", should_refresh_before_handoff: true });
+    expect((await caller.walk(guideUrl())).gate.status).toBe(GO);
+    expect((await gate()).next_step_url).toMatch(/marketplace-first-job-handoff$/);
+  });
+
+  test("the metric that the guide names for a way of sending moves by each request that is sent so", async () => {
+    const { endpoint, metrics } = (await http.get(guideUrl())).body.acceptance_monitoring;
+    const read = async (metric: string) => (await http.get(endpoint)).body.monitors[metric];
+    const walker = await relay.online(pod, "walker");
+    const ways = {
+      gateway: () =>
+        http.post(
+          `${pod.url}/v1/sessions/request`,
+          { from: "agent://walker", to: BOB, purpose: "talk" },
+          relay.credentials("walker"),
+        ),
+      websocket_envelope: () =>
+        walker.ask(relay.envelope("walker", "session.request", { to: BOB, payload: { purpose: "talk" } })),
+    };
+    expect(Object.keys(metrics).sort()).toEqual(Object.keys(ways).sort());
+    for (const [way, send] of Object.entries(ways)) {
+      const before = await read(metrics[way]);
+      await send();
+      await until(`${metrics[way]} moves`, async () => (await read(metrics[way])) === before + 1);
+    }
+    await walker.close();
+  });
+
+  test("the commands of the activation plan work as they stand, one after the other, and end at go", async () => {
+    const plan = (await http.get(`${pod.url}/api/public/activation-plan${NAMED}`)).body;
+    expect(plan.ready_to_run).toBe(true);
+    const answers = [];
+    const env: NodeJS.ProcessEnv = { ...process.env, RELAY_API_KEY: keyOf("walker") };
+    for (const { command } of plan.copy_paste_steps) {
+      const run = await promisify(execFile)("sh", ["-c", command], { env });
+      const answer = JSON.parse(run.stdout);
+      answers.push(answer);
+      env.RELAY_SESSION_ID = answer.session_id;
+    }
+    expect(answers.map(({ ok }) => ok)).toEqual(answers.map(() => true));
+    expect(answers.at(-1)).toMatchObject({ status: GO, target_decision: "pending" });
+  });
+
+  test.each(["bob", "agent://BOB", "agent://*", ""])("a target that is no agent id is refused: %j", async (target) => {
+    const url = guideUrl(`?target_agent_id=${encodeURIComponent(target)}`);
+    const { status, body } = await http.get(url);
+    expect([status, body.code, body.errors[0].field]).toEqual([400, "invalid_request", "target_agent_id"]);
+  });
+});
+
+/** From each situation of the table in docs/protocol.md, and from each guide, the way ends where the table says. */
 test("the table has the situations that are made here", () => {
   expect(Object.keys(MAKE)).toEqual(SITUATIONS);
 });

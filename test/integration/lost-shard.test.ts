@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { OnlineAgents } from "protocol/contract/responses.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
@@ -7,14 +8,18 @@ import { Shell } from "../../connector/test/cli/shell.ts";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { startRelay } from "../../deploy/local/relay.ts";
 import { ClusterRelay, PARTITIONS } from "../cluster/support/cluster-relay.ts";
+import type { AgentSocket } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
+import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given, giveUpCalls, use } from "../support/use-relay.ts";
 
-/** What an operator and the owner of an agent are told while a shard is lost, by a relay as `npm run start:cluster` runs it. */
+/** What goes on while a shard is lost, and who is told, by a relay as `npm run start:cluster` runs it. */
 
 const NAMES = Array.from({ length: 8 }, (_, n) => `a${n}-hmac`);
-const relay = use(new ClusterRelay(...NAMES));
+/** They come when a shard is lost. */
+const LATE = Array.from({ length: 4 }, (_, n) => `late${n}-hmac`);
+const relay = use(new ClusterRelay(...NAMES, ...LATE));
 giveUpCalls();
 const shell = use(new Shell());
 const http = new HttpClient();
@@ -27,7 +32,7 @@ const whole = given(async () => {
 });
 
 const agentOf = (name: string) => `agent://${name}`;
-const ready = async () => (await http.get(`${whole.url}/ready`)).body as Record<string, unknown>;
+const ready = async () => await readinessOf(whole);
 
 const sockets = given(() => relay.allOnline([whole], NAMES));
 /** The shard that is lost. It does not have the control slot. */
@@ -40,10 +45,24 @@ const shard = given(async () => {
   return {
     nodes: [lost, await relay.cluster.replicaOf(lost)],
     partitions,
+    lost: NAMES.filter(isLost),
+    living: NAMES.filter((name) => !isLost(name)),
+    late: LATE.filter((name) => !isLost(name)),
     there: NAMES.find(isLost) as string,
     elsewhere: NAMES.find((name) => !isLost(name)) as string,
   };
 });
+const socketOf = (name: string) => sockets.get(name) as AgentSocket;
+const heartbeat = async (name: string) => await socketOf(name).ask(relay.envelope(name, "agent.heartbeat"));
+/** Sends a message, and has it arrive. */
+async function converse(from: string, to: string): Promise<void> {
+  const envelope = relay.envelope(from, "message.send", { to: agentOf(to), payload: {} });
+  expect(await socketOf(from).ask(envelope)).toMatchObject({ frame: "ack" });
+  await socketOf(to).delivered(envelope.id as string);
+}
+/** Services that start while the shard is lost. */
+const started: Pod[] = [];
+const readinessOf = async ({ url }: Pod) => (await http.get(`${url}/ready`)).body as Record<string, unknown>;
 /** The steps of `relay check`, by their names. */
 async function check(name: string) {
   await shell.write(`${name}.json`, relay.keys.keyFiles.get(name) as object);
@@ -120,17 +139,33 @@ describe("when a shard is lost", () => {
     for (const line of reach()) expect(line).toMatchObject({ out_of_reach: shard.partitions, back: [] });
   });
 
+  test("agents of the others go on, services start and serve them, and /ready names the lost partitions", async () => {
+    const { partitions, lost, living, late } = shard;
+    started.push(...(await Promise.all([relay.startWsConnector(), relay.startGateway()])));
+    for (const each of [whole, ...started]) {
+      await until("it names them", async () => {
+        const { ready, unavailable_partitions: named } = await readinessOf(each);
+        return ready === true && isDeepStrictEqual(named, partitions);
+      });
+    }
+    for (const answer of await Promise.all(living.map(heartbeat))) expect(answer).toMatchObject({ frame: "ack" });
+    for (const answer of await Promise.all(lost.map(heartbeat))) expect(answer).toMatchObject({ code: "unavailable" });
+    await converse(living[0] as string, living[1] as string);
+    expect(late.length).toBeGreaterThan(0);
+    await relay.allOnline([started[0] as Pod], late);
+  });
+
   test("whoever is refused is told which partition is out of reach, over HTTP and the websocket", async () => {
     const { partitions, there, elsewhere } = shard;
     const own = partitionOf(agentOf(there), PARTITIONS);
-    const heartbeat = await sockets.get(there)?.ask(relay.envelope(there, "agent.heartbeat"));
-    expect(heartbeat).toMatchObject({ code: "unavailable", message: expect.stringContaining(`Partition ${own} of`) });
+    const refused = await heartbeat(there);
+    expect(refused).toMatchObject({ code: "unavailable", message: expect.stringContaining(`Partition ${own} of`) });
     const asked = await http.get(`${whole.url}/api/onboarding/check-online?agent_id=${agentOf(there)}`);
     expect(asked).toMatchObject({ status: 503, body: { code: "unavailable", retry: "later" } });
     expect(asked.body).toMatchObject({ detail: expect.stringContaining(`Partition ${own} of`) });
 
     const { status, body } = await http.get(`${whole.url}/api/onboarding/online-agents`);
-    const online_agents = NAMES.filter((name) => !partitions.includes(partitionOf(agentOf(name), PARTITIONS))).length;
+    const online_agents = shard.living.length + shard.late.length;
     expect(status).toBe(200);
     expect(OnlineAgents.parse(body)).toMatchObject({
       complete: false,
@@ -149,7 +184,7 @@ describe("when a shard is lost", () => {
     const toLiving = await Promise.all(NAMES.map((name) => send(name, elsewhere)));
     for (const { status } of toLost) expect(status).toBe(503);
     for (const { status } of toLiving) expect(status).toBe(202);
-    const { message: detail } = heartbeat as { message: string };
+    const { message: detail } = refused as { message: string };
     for (const { body } of toLost) expect(body).toMatchObject({ code: "unavailable", detail });
   });
 
@@ -172,9 +207,19 @@ describe("when a shard is lost", () => {
   describe("and comes back", () => {
     beforeAll(() => comeBack());
 
+    test("all agents are reached, also by what started meanwhile", async () => {
+      for (const each of started) await until("it is whole", async () => !("degraded" in (await readinessOf(each))));
+      const isHeard = (name: string) => until(`${name} is heard`, async () => (await heartbeat(name)).frame === "ack");
+      await Promise.all(shard.lost.map(isHeard));
+      await converse(shard.elsewhere, shard.there);
+    });
+
     test("the log tells that all links are up, and clients are told that nothing is missing", async () => {
       const { body } = await http.get(`${whole.url}/api/onboarding/online-agents`);
-      expect(OnlineAgents.parse(body)).toMatchObject({ complete: true, online_agents: NAMES.length });
+      expect(OnlineAgents.parse(body)).toMatchObject({
+        complete: true,
+        online_agents: NAMES.length + shard.late.length,
+      });
       expect(body).not.toHaveProperty("unavailable_partitions");
       await until("its presence can be asked for", async () => (await check(shard.there)).ok);
       expect((await check(shard.there)).steps.ready?.message).toBe("it is ready");
