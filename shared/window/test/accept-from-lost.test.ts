@@ -1,9 +1,8 @@
 import { describe, expect, test } from "@jest/globals";
 import { acceptFromOf } from "../src/records/accept-from.ts";
 import { ACCEPTED, ALICE, bench, MALLORY, pod, REFUSED, registers, sends } from "./accepting.ts";
-import { assertAs, BOB, held } from "./asserting.ts";
 import { envelopeOf, presence } from "./envelopes.ts";
-import type { Incoming } from "./kit.ts";
+import { assertAs, BOB, held, type Incoming } from "./kit.ts";
 
 /** Where Redis lost whom an agent accepts envelopes from, or has what was said before. */
 

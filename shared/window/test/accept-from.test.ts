@@ -3,9 +3,8 @@ import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { acceptFromOf } from "../src/records/accept-from.ts";
 import { ACCEPTED, ALICE, bench, MALLORY, pod, REFUSED, registers, sends } from "./accepting.ts";
-import { assertAs, BOB, held } from "./asserting.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { claimOf, decisionOf, delivery, envelopeOf, messageOf, presence, requestOf } from "./envelopes.ts";
+import { assertAs, BOB, ClockedLink, held } from "./kit.ts";
 
 describe("an agent that names whom it accepts envelopes from", () => {
   test.each([

@@ -3,9 +3,8 @@ import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { readSnapshot } from "../src/snapshot.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { messageOf, textOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Pod } from "./kit.ts";
 
 const MINUTE = 60_000;
 const SPAN = REDIS_LIMITS.guardBucketMs;

@@ -2,9 +2,8 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import { readSession } from "../src/sessions.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { decisionOf, delivery, envelopeOf, messageOf, requestOf, textOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Pod } from "./kit.ts";
 
 const MINUTE = 60_000;
 const bench = new Bench();

@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeEach } from "@jest/globals";
 import type { Principal } from "../src/principal.ts";
-import { BOB } from "./asserting.ts";
 import { envelopeOf, messageOf } from "./envelopes.ts";
-import { Bench, type Incoming, type Pod } from "./kit.ts";
+import { Bench, BOB, type Incoming, type Pod } from "./kit.ts";
 
 /** BOB, who says whom he accepts envelopes from, and who sends to him. */
 

@@ -15,8 +15,7 @@ import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { addFeedback } from "../src/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
 import { controlKeys } from "../src/redis/keys.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Pod } from "./kit.ts";
 
 describe("an anonymous id", () => {
   const TRAITS = ["203.0.113.7", "Agent/1.0 (test)"];

@@ -7,9 +7,8 @@ import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { resetWindow } from "../src/reset.ts";
 import { type HeldRoute, RouteAsserter } from "../src/route-asserter.ts";
 import { RouteReleaser } from "../src/routes.ts";
-import { AGENTS_PER_KEY, assertAs, BOB, held, TEAM } from "./asserting.ts";
 import { envelopeOf, messageOf, presence } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { AGENTS_PER_KEY, assertAs, Bench, BOB, held, type Pod, TEAM } from "./kit.ts";
 
 const bench = new Bench();
 const ALICE = "agent://alice";

@@ -6,10 +6,8 @@ import type { Acceptance, Claim, Prepared } from "../src/acceptance/acceptance.t
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { unavailable } from "../src/unavailable.ts";
-import type { Ear } from "./ear.ts";
 import { claimOf, delivery, messageOf, requestOf } from "./envelopes.ts";
-import { whileRedisHangs } from "./hanging-redis.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, type Ear, type Pod, whileRedisHangs } from "./kit.ts";
 
 const PARTITIONS = 4;
 const ROUNDS = 12;

@@ -8,7 +8,7 @@ import type { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { everyPartition, partitionOf } from "../src/redis/partitions.ts";
 import { clusterBench } from "./cluster-kit.ts";
-import { IGNORED } from "./ignored-events.ts";
+import { IGNORED } from "./kit.ts";
 
 const PARTITIONS = 12;
 const bench = clusterBench(new GuardedCluster());

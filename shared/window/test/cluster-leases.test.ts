@@ -15,8 +15,7 @@ import { partitionOf, slotOfPartition } from "../src/redis/partitions.ts";
 import { RouteAsserter } from "../src/route-asserter.ts";
 import { clusterBench } from "./cluster-kit.ts";
 import { messageOf } from "./envelopes.ts";
-import { IGNORED } from "./ignored-events.ts";
-import { LOGGER, Pod } from "./kit.ts";
+import { IGNORED, LOGGER, Pod } from "./kit.ts";
 
 const PARTITIONS = 12;
 const ALICE = "agent://alice";

@@ -11,8 +11,7 @@ import { readSession } from "../src/sessions.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { clusterBench } from "./cluster-kit.ts";
 import { decisionOf, messageOf } from "./envelopes.ts";
-import { IGNORED } from "./ignored-events.ts";
-import { type Pod, podOn } from "./kit.ts";
+import { IGNORED, type Pod, podOn } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"] as const;
 /** All that is in this test lies in one partition. */

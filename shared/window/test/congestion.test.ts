@@ -4,10 +4,8 @@ import { CongestionMarks } from "../src/congestion.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readTarget } from "../src/targets.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import type { Ear } from "./ear.ts";
 import { decisionOf, delivery, envelopeOf, messageOf, presence, requestOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Ear, type Pod } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"] as const;
 const { offlineAfterMs, staleAfterMs } = PRESENCE_LIMITS;

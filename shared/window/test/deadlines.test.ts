@@ -6,11 +6,8 @@ import { addFeedback } from "../src/feedback.ts";
 import { controlKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { unavailable } from "../src/unavailable.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import type { Ear } from "./ear.ts";
 import { claimOf, decisionOf, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
-import { whileRedisHangs } from "./hanging-redis.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Ear, type Pod, whileRedisHangs } from "./kit.ts";
 
 const bench = new Bench();
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];

@@ -3,9 +3,8 @@ import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { resetWindow } from "../src/reset.ts";
 import { readSession } from "../src/sessions.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { decisionOf, envelopeOf, textOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Pod } from "./kit.ts";
 
 const MINUTE = 60_000;
 const bench = new Bench();

@@ -2,8 +2,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@
 import { disconnect } from "../src/disconnect.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { resetWindow } from "../src/reset.ts";
-import { whileRedisHangs } from "./hanging-redis.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, type Pod, whileRedisHangs } from "./kit.ts";
 
 const PARTITIONS = 3;
 const BOB = "agent://bob";

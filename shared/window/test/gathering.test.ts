@@ -2,9 +2,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { fakeTimers } from "../../../test/support/fake-timers.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import type { Ear } from "./ear.ts";
 import { messageOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, type Ear, type Pod } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
 const bench = new Bench();

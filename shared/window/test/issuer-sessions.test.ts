@@ -1,9 +1,8 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { CREDENTIAL_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import type { Principal } from "../src/principal.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { decisionOf, requestOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Pod } from "./kit.ts";
 
 /** What one agent of an issuer may take of the sessions that the issuer may have pending. */
 

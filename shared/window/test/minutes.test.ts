@@ -2,9 +2,8 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import { readSnapshot } from "../src/snapshot.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { envelopeOf, messageOf, requestOf } from "./envelopes.ts";
-import { Bench, LOGGER, Pod } from "./kit.ts";
+import { Bench, ClockedLink, LOGGER, Pod } from "./kit.ts";
 
 const MINUTE_MS = 60_000;
 const MINUTE = 29_833_333;

@@ -13,7 +13,7 @@ import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import type { SubscribingLink } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import { IGNORED } from "./ignored-events.ts";
+import { IGNORED } from "./kit.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });
 const redis = new TestRedis();

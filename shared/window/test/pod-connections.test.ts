@@ -3,8 +3,7 @@ import { fillTo, unlimited } from "../../../test/support/redis-memory.ts";
 import { countConnections, leaseConnections } from "../src/pod-connections.ts";
 import { controlKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import { Bench } from "./kit.ts";
+import { Bench, ClockedLink } from "./kit.ts";
 
 const bench = new Bench();
 let link: ClockedLink;

@@ -9,9 +9,8 @@ import { partitionOf } from "../src/redis/partitions.ts";
 import { resetWindow } from "../src/reset.ts";
 import { RouteAsserter } from "../src/route-asserter.ts";
 import { readTarget } from "../src/targets.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { envelopeOf, messageOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Pod } from "./kit.ts";
 
 const { offlineAfterMs } = PRESENCE_LIMITS;
 const { podLeaseMs, podLeaseGapMs, podLeasesKeptMs, partitionLoopbackMs, partitionSilenceMs } = REDIS_LIMITS;

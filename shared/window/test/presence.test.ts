@@ -3,9 +3,8 @@ import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { readingWindow } from "../../../test/support/reading-window.ts";
 import { canDeliverRealtime, PresenceStore, presenceOf } from "../src/presence.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { delivery, envelopeOf, messageOf, presence } from "./envelopes.ts";
-import { Bench } from "./kit.ts";
+import { Bench, ClockedLink } from "./kit.ts";
 
 const NOW = 1_790_000_000_000;
 const { offlineAfterMs, forgetAfterMs } = PRESENCE_LIMITS;

@@ -4,8 +4,7 @@ import { fillTo, unlimited } from "../../../test/support/redis-memory.ts";
 import { PrincipalShares } from "../src/principal-shares.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import { Bench } from "./kit.ts";
+import { Bench, ClockedLink } from "./kit.ts";
 
 const ACME = "key:acme";
 const OTHER = "key:other";

@@ -4,9 +4,8 @@ import { PENDING } from "protocol/contract/session.ts";
 import { principalOf } from "../src/principal.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readSession } from "../src/sessions.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { decisionOf, delivery, requestOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Pod } from "./kit.ts";
 
 const MINUTE = 60_000;
 const { maxPendingPerTarget, maxPendingPerRequesterAtTarget, maxPendingPerPrincipal } = SESSION_LIMITS;

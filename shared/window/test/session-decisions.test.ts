@@ -5,10 +5,8 @@ import type { Prepared } from "../src/acceptance/acceptance.ts";
 import { guardBucketOf } from "../src/acceptance/guard-bucket.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readSession } from "../src/sessions.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import type { Ear } from "./ear.ts";
 import { decisionOf, envelopeOf, messageOf, presence } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Ear, type Pod } from "./kit.ts";
 
 const MINUTE = 60_000;
 const [ALICE, BOB] = ["agent://alice", "agent://bob"] as const;

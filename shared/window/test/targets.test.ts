@@ -1,9 +1,8 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { readTarget } from "../src/targets.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { decisionOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { Bench, ClockedLink, type Pod } from "./kit.ts";
 
 const [ALICE, BOB, CAROL] = ["agent://alice", "agent://bob", "agent://carol"] as const;
 const { offlineAfterMs } = PRESENCE_LIMITS;

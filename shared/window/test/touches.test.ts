@@ -6,11 +6,19 @@ import { holderDigestOf } from "../src/holder-digest.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { resetWindow } from "../src/reset.ts";
-import { AGENTS_PER_KEY, assertAs, BOB, held, TEAM } from "./asserting.ts";
-import { ClockedLink } from "./clocked-link.ts";
 import { envelopeOf, presence } from "./envelopes.ts";
-import { whileRedisHangs } from "./hanging-redis.ts";
-import { Bench, LOGGER, type Pod } from "./kit.ts";
+import {
+  AGENTS_PER_KEY,
+  assertAs,
+  Bench,
+  BOB,
+  ClockedLink,
+  held,
+  LOGGER,
+  type Pod,
+  TEAM,
+  whileRedisHangs,
+} from "./kit.ts";
 
 const bench = new Bench();
 const ALICE = "agent://alice";
