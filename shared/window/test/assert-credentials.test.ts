@@ -2,10 +2,9 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { readCredentials } from "../src/credentials.ts";
 import type { HeldRoute } from "../src/route-asserter.ts";
-import { envelopeOf } from "./envelopes.ts";
-import { AGENTS_PER_KEY, assertAs, Bench, BOB, held, type Pod, TEAM } from "./kit.ts";
+import { ALICE, BOB, envelopeOf } from "./envelopes.ts";
+import { AGENTS_PER_KEY, assertAs, Bench, held, type Pod, TEAM } from "./kit.ts";
 
-const ALICE = "agent://alice";
 const HOUR = 3_600_000;
 const bench = new Bench();
 let pod: Pod;

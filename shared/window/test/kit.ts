@@ -27,7 +27,7 @@ import type { Reply } from "../src/redis/scripts.ts";
 import { SCRIPTS, type ScriptName } from "../src/redis/scripts.ts";
 import type { PartitionKeys, WholeKeys } from "../src/redis/window-keys.ts";
 import { type HeldRoute, RouteAsserter } from "../src/route-asserter.ts";
-import { delivery, envelopeOf, presence, requestOf, textOf } from "./envelopes.ts";
+import { BOB, delivery, envelopeOf, presence, requestOf, textOf } from "./envelopes.ts";
 
 export const LOGGER = createLogger({ service: "test", level: "silent" });
 
@@ -310,7 +310,6 @@ export class Ear {
   }
 }
 
-export const BOB = "agent://bob";
 export const TEAM = { principal: "key:team", hasNamespace: true } as const;
 /** Of the key of the team. */
 export const AGENTS_PER_KEY = 2;

@@ -6,22 +6,10 @@ import { holderDigestOf } from "../src/holder-digest.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { resetWindow } from "../src/reset.ts";
-import { envelopeOf, presence } from "./envelopes.ts";
-import {
-  AGENTS_PER_KEY,
-  assertAs,
-  Bench,
-  BOB,
-  ClockedLink,
-  held,
-  LOGGER,
-  type Pod,
-  TEAM,
-  whileRedisHangs,
-} from "./kit.ts";
+import { ALICE, BOB, envelopeOf, presence } from "./envelopes.ts";
+import { AGENTS_PER_KEY, assertAs, Bench, ClockedLink, held, LOGGER, type Pod, TEAM, whileRedisHangs } from "./kit.ts";
 
 const bench = new Bench();
-const ALICE = "agent://alice";
 const { staleAfterMs, offlineAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
 const HEARD_AGO = 3000;
 /** The longest that a call may take. */

@@ -2,14 +2,14 @@ import type { Mutation } from "../mutation.ts";
 
 const REDIS = "shared/window/src/redis";
 const LINKS = "shared/window/test/cluster-links.test.ts";
-const FAILURES = "shared/window/test/cluster-failures.test.ts";
-const MOVES = "shared/window/test/cluster-moves.test.ts";
-const RESET = "shared/window/test/cluster-reset.test.ts";
+const FAILURES = "shared/window/test/cluster-links.test.ts";
+const MOVES = "shared/window/test/cluster-acceptance.test.ts";
+const RESET = "shared/window/test/cluster-window.test.ts";
 const FIGURES = "shared/window/test/cluster-figures.test.ts";
 const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
 const SLOT_MAP = "shared/window/test/slot-map.test.ts";
-const CHANNEL = "shared/window/test/cluster-channel.test.ts";
-const SETUP = "shared/window/test/cluster-setup.test.ts";
+const CHANNEL = "shared/window/test/cluster-services.test.ts";
+const SETUP = "shared/window/test/cluster-services.test.ts";
 
 /** What holds on a Redis Cluster, whatever befalls its nodes and slots. */
 export const CLUSTER_MUTATIONS: readonly Mutation[] = [

@@ -42,7 +42,7 @@ export const DEADLINE_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/bind_claim.lua`,
     find: "if is_late(now, deadline) then",
     replace: "if false then",
-    tests: ["shared/window/test/claims-partitions.test.ts"],
+    tests: ["shared/window/test/claims.test.ts"],
   },
   {
     name: "nor does a feedback",

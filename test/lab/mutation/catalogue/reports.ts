@@ -1,7 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
 const REPORTING = "services/ops-reporting/src";
-const PROOFS = "shared/window/test/proofs-and-counters.test.ts";
+const PROOFS = "shared/window/test/snapshot.test.ts";
 const INVARIANTS = "services/ops-reporting/test/guides/invariants.test.ts";
 
 /** How much reports read, how old what they show may be, and whose it is. */
@@ -81,7 +81,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/targets.ts",
     find: 'state === "e" && now < expiresAt',
     replace: 'state === "e"',
-    tests: ["shared/window/test/targets.test.ts"],
+    tests: ["shared/window/test/sessions.test.ts"],
   },
   {
     name: "a request that the target has is waited for",
@@ -242,7 +242,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lua/accept/sessions.lua",
     find: "asked_of(batch, newcomer.asked_key).proof = table.concat(words, ' ')",
     replace: "",
-    tests: ["shared/window/test/targets.test.ts"],
+    tests: ["shared/window/test/sessions.test.ts"],
   },
   {
     name: "proofs within one principal push out no others",
@@ -284,7 +284,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lua/read_target.lua",
     find: "if target ~= records.agent_name(agent) then",
     replace: "if not target then",
-    tests: ["shared/window/test/targets.test.ts"],
+    tests: ["shared/window/test/sessions.test.ts"],
   },
   {
     name: "a reader drops the journeys that Redis no longer has",

@@ -32,14 +32,14 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/accept/published.lua`,
     find: "redis.call('HINCRBY', counters_key, counter, kept[i + 1])",
     replace: "string.len(counter)",
-    tests: ["shared/window/test/minutes.test.ts"],
+    tests: ["shared/window/test/snapshot.test.ts"],
   },
   {
     name: "window id at a session decision",
     file: `${LUA}/decide_session.lua`,
     find: "~= window_id then",
     replace: "== '' then",
-    tests: ["shared/window/test/decide-session.test.ts"],
+    tests: ["shared/window/test/session-decisions.test.ts"],
   },
   {
     name: "window id of counters",
@@ -53,7 +53,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/accept/presence.lua`,
     find: "if kind == 'heartbeat' and owner and not owns then",
     replace: "if false then",
-    tests: ["shared/window/test/accept-presence.test.ts"],
+    tests: ["shared/window/test/acceptance.test.ts"],
   },
   {
     name: "connection fencing: a release compares pod, connection and epoch",
@@ -74,14 +74,14 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/accept/pod_messages.lua`,
     find: "pieces)) == 0 then",
     replace: "pieces)) < 0 then",
-    tests: ["shared/window/test/accept-delivery.test.ts"],
+    tests: ["shared/window/test/acceptance.test.ts"],
   },
   {
     name: "a dead pod costs no agent its newer route",
     file: `${LUA}/lib/route.lua`,
     find: RELEASE_COMPARES,
     replace: "if false then",
-    tests: ["shared/window/test/accept-delivery.test.ts"],
+    tests: ["shared/window/test/acceptance.test.ts"],
   },
   {
     name: "agents of a namespace key",
@@ -141,14 +141,14 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     replace: `        item.done(acceptance);
       } finally {
       }`,
-    tests: ["shared/window/test/acceptor-faults.test.ts"],
+    tests: ["shared/window/test/acceptance-calls.test.ts"],
   },
   {
     name: "faults in acceptance are logged",
     file: "shared/window/src/acceptance/acceptor.ts",
     find: "if (!(err instanceof ServiceError)) this.#logger.error({ err }, text);",
     replace: "",
-    tests: ["shared/window/test/acceptor-faults.test.ts"],
+    tests: ["shared/window/test/acceptance-calls.test.ts"],
   },
   {
     name: "one number of partitions in a window",
