@@ -5,7 +5,7 @@ const PRESENCE = "shared/window/src/lua/accept/presence.lua";
 const REPLY = "shared/window/src/acceptance/acceptance-reply.ts";
 const POD = "services/ws-connector/src/asserts.ts";
 const CALLS = ["shared/window/test/routes.test.ts"];
-const CREDENTIAL_CALLS = ["shared/window/test/assert-credentials.test.ts"];
+const CREDENTIAL_CALLS = ["shared/window/test/credentials.test.ts"];
 const PODS = ["services/ws-connector/test/asserts.test.ts"];
 const WHOLE = ["test/integration/asserts.test.ts"];
 

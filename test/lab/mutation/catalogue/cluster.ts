@@ -6,8 +6,8 @@ const FAILURES = "shared/window/test/cluster-links.test.ts";
 const MOVES = "shared/window/test/cluster-acceptance.test.ts";
 const RESET = "shared/window/test/cluster-window.test.ts";
 const FIGURES = "shared/window/test/cluster-figures.test.ts";
-const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
-const SLOT_MAP = "shared/window/test/slot-map.test.ts";
+const INQUIRY = "shared/window/test/cluster-members.test.ts";
+const SLOT_MAP = "shared/window/test/cluster-members.test.ts";
 const CHANNEL = "shared/window/test/cluster-services.test.ts";
 const SETUP = "shared/window/test/cluster-services.test.ts";
 
@@ -256,7 +256,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: `${REDIS}/usable-listeners.ts`,
     find: "async (listener) => await listener()",
     replace: "(listener) => listener()",
-    tests: ["shared/window/test/usable-listeners.test.ts"],
+    tests: ["shared/window/test/redis-link.test.ts"],
   },
   {
     name: "a channel that is subscribed to while the link is set up is heard",
@@ -284,13 +284,13 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: `${REDIS}/clock-offset.ts`,
     find: "if (isWrong) this.#logger.warn",
     replace: "if (false) this.#logger.warn",
-    tests: ["shared/window/test/clock-offset.test.ts"],
+    tests: ["shared/window/test/deadlines.test.ts"],
   },
   {
     name: "a primary without a replica is seen",
     file: `${REDIS}/replica-progress.ts`,
     find: "acknowledged.filter((acked) => acked !== Number.NEGATIVE_INFINITY)",
     replace: "acknowledged",
-    tests: ["shared/window/test/replica-progress.test.ts"],
+    tests: ["shared/window/test/cluster-members.test.ts"],
   },
 ];

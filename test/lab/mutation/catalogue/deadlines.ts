@@ -5,7 +5,7 @@ const CALL = "shared/window/src/redis/deadline-calls.ts";
 const DOWN = "shared/window/src/redis/link-down.ts";
 const CLOCK = "shared/window/src/redis/redis-clock.ts";
 const CALLS = ["shared/window/test/deadlines.test.ts"];
-const CLOCKS = ["shared/window/test/redis-clock.test.ts"];
+const CLOCKS = ["shared/window/test/deadlines.test.ts"];
 
 /** That nothing takes effect after its sender was told `unavailable`, however late Redis comes to it. */
 export const DEADLINE_MUTATIONS: readonly Mutation[] = [

@@ -4,8 +4,8 @@ const REDIS = "shared/window/src/redis";
 const LINKS = "shared/window/test/cluster-links.test.ts";
 const SEEN = "test/integration/cluster-completeness.test.ts";
 const LAPSES = "shared/window/test/cluster-figures.test.ts";
-const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
-const MEMBER = "shared/window/test/cluster-member.test.ts";
+const INQUIRY = "shared/window/test/cluster-members.test.ts";
+const MEMBER = "shared/window/test/cluster-members.test.ts";
 
 /** What a report may lack after a Redis Cluster lost something, and says so. */
 export const LAPSE_MUTATIONS: readonly Mutation[] = [
@@ -49,7 +49,7 @@ export const LAPSE_MUTATIONS: readonly Mutation[] = [
     file: `${REDIS}/replica-progress.ts`,
     find: ": Math.min(...acknowledged);",
     replace: ": Math.max(...acknowledged);",
-    tests: ["shared/window/test/replica-progress.test.ts"],
+    tests: ["shared/window/test/cluster-members.test.ts"],
   },
   {
     name: "who knows of the election that replaced it was not cut off",

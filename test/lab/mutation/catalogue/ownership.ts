@@ -168,14 +168,14 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: SERVER_CHANNEL,
     find: "if (answers.some((isAnswered) => isAnswered)) this.#silentLooks += 1;",
     replace: "this.#silentLooks += 1;",
-    tests: ["shared/window/test/server-channel.test.ts"],
+    tests: ["shared/window/test/pod-channel.test.ts"],
   },
   {
     name: "a channel on which deliveries come in is not given up",
     file: SERVER_CHANNEL,
     find: "    this.#silentLooks = 0;\n    subscription.missed = 0;\n    for",
     replace: "    for",
-    tests: ["shared/window/test/server-channel.test.ts"],
+    tests: ["shared/window/test/pod-channel.test.ts"],
   },
   {
     name: "a subscription that is gone while others live is made anew",

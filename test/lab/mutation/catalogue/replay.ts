@@ -79,7 +79,7 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/window-sweep.ts",
     find: "(?:seen:",
     replace: "(?:never:",
-    tests: ["shared/window/test/reset.test.ts"],
+    tests: ["shared/window/test/next-window.test.ts"],
   },
   {
     name: "a pod delivers nothing again that a promotion forgot",
