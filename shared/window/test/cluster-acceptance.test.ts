@@ -17,10 +17,9 @@ import { RouteAsserter } from "../src/route-asserter.ts";
 import { readSession } from "../src/sessions.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { clusterBench } from "./cluster-kit.ts";
-import { decisionOf, messageOf } from "./envelopes.ts";
+import { ALICE, BOB, decisionOf, messageOf } from "./envelopes.ts";
 import { IGNORED, LOGGER, Pod, podOn } from "./kit.ts";
 
-const [ALICE, BOB] = ["agent://alice", "agent://bob"] as const;
 /** Where all is that the tests of moves have: in one partition. */
 const SLOT = slotOfPartition(0);
 const PARTITIONS = 12;

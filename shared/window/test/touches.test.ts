@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { beforeEach, describe, expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { type Touch, type TouchAnswer, Touches } from "../src/acceptance/touches.ts";
@@ -7,27 +7,35 @@ import { PresenceStore } from "../src/presence.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { resetWindow } from "../src/reset.ts";
 import { ALICE, BOB, envelopeOf, presence } from "./envelopes.ts";
-import { AGENTS_PER_KEY, assertAs, Bench, ClockedLink, held, LOGGER, type Pod, TEAM, whileRedisHangs } from "./kit.ts";
+import {
+  AGENTS_PER_KEY,
+  assertAs,
+  ClockedLink,
+  held,
+  LOGGER,
+  type Pod,
+  redisBench,
+  TEAM,
+  whileRedisHangs,
+} from "./kit.ts";
 
-const bench = new Bench();
+const bench = redisBench();
+
 const { staleAfterMs, offlineAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
 const HEARD_AGO = 3000;
+
 /** The longest that a call may take. */
 const ROUND_TRIP = REDIS_LIMITS.commandTimeoutMs;
+
 let pod: Pod;
+
 /** That of BOB on c1 of pod-a. */
 let epoch: number;
 
 beforeEach(async () => {
-  await bench.open();
   pod = await bench.pod({ pod: "pod-a", agentsPerKey: AGENTS_PER_KEY });
   epoch = (await pod.register(BOB, "c1")).epoch as number;
 });
-afterEach(async () => {
-  jest.restoreAllMocks();
-  await bench.clear();
-});
-afterAll(() => bench.redis.stop());
 
 /** A heartbeat of BOB on c1, which came in a moment ago. */
 function beat(changes: Partial<Touch["item"]> = {}, of: Partial<Touch> = {}): Touch {
@@ -43,6 +51,7 @@ function touch(touches: readonly Touch[], of: Pick<Pod, "link" | "window" | "epo
 
 const routeRecord = async (agent = BOB) => await bench.client.hget((await bench.keys()).route, agent);
 const seenAt = async (agent = BOB) => Number(await bench.client.zscore((await bench.keys()).presence, agent));
+
 /** Has Redis say that BOB was heard so long ago. */
 const heardAgo = async (ms: number, since = Date.now() - ms): Promise<void> => {
   const { route, presence, online } = await bench.keys();
@@ -51,6 +60,7 @@ const heardAgo = async (ms: number, since = Date.now() - ms): Promise<void> => {
   await bench.client.zadd(presence, at, BOB);
   await bench.client.zadd(online, at, BOB);
 };
+
 /** All that Redis holds. */
 async function everything(): Promise<unknown[]> {
   const { route, presence, online, counters } = await bench.keys();

@@ -183,7 +183,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/redis/window-keys.ts",
     find: 'counted("feedback")',
     replace: '"relay:{1}:feedback"',
-    tests: ["shared/window/test/slots.test.ts"],
+    tests: ["shared/window/test/scripts.test.ts"],
   },
   {
     name: "partitions lie evenly over the primaries of a cluster",
