@@ -10,6 +10,7 @@ import { Acceptor } from "../src/acceptance/acceptor.ts";
 import { sessionIdOf } from "../src/acceptance/envelope-digest.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
+import { partitionOf } from "../src/redis/partitions.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import type { Reply } from "../src/redis/scripts.ts";
 import { unavailable } from "../src/unavailable.ts";
@@ -74,6 +75,18 @@ describe("a batch", () => {
       expect.stringMatching(/^deliver c2 agent:\/\/carol ses_\S{26} \{/),
       "superseded c2 agent://carol",
     ]);
+  });
+
+  test("to agents of several partitions is one call a partition", async () => {
+    await bench.client.flushall();
+    const several = await bench.pod({ partitions: 4 });
+    const agents = Array.from({ length: 40 }, (_, n) => `agent://worker-${n}`);
+    expect(new Set(agents.map((agent) => partitionOf(agent, 4))).size).toBe(4);
+    const calls = await callsDuring(async () => {
+      const outcomes = await several.acceptAll(...agents.map((agent) => envelopeOf("agent.register", agent)));
+      expect(outcomes).toMatchObject(agents.map(() => ({ outcome: "accepted" })));
+    });
+    expect(calls.evalsha).toBe(4);
   });
 
   test("to one online target costs Redis one guard entry a message, and the rest once", async () => {

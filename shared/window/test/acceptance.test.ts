@@ -127,19 +127,14 @@ describe("a register", () => {
     expect(new Set(epochs).size).toBe(epochs.length);
   });
 
-  test("sent again by another connection is a duplicate that takes nothing over", async () => {
+  test("sent again is a duplicate, which names its epoch to the connection that has the agent, and takes nothing over", async () => {
     const other = await bench.pod({ pod: "pod-b" });
     const register = envelopeOf("agent.register", BOB);
-    const first = presence(await pod.accept(register, { connection: "c1" }));
-    const repeat = presence(await other.accept(register, { connection: "c9" }));
-    expect(repeat).toMatchObject({ outcome: "duplicate", status: "online", epoch: null, lastSeen: first.lastSeen });
-    expect(await routeOf(BOB)).toBe(`pod-a c1 ${first.epoch}`);
-  });
-
-  test("sent again by the connection that has the agent is a duplicate that names its epoch", async () => {
-    const register = envelopeOf("agent.register", BOB);
-    const first = presence(await pod.accept(register));
-    expect(presence(await pod.accept(register))).toMatchObject({ outcome: "duplicate", epoch: first.epoch });
+    const { epoch, lastSeen } = presence(await pod.accept(register, { connection: "c1" }));
+    const repeat = { outcome: "duplicate", status: "online", lastSeen };
+    expect(await other.accept(register, { connection: "c9" })).toMatchObject({ ...repeat, epoch: null });
+    expect(await routeOf(BOB)).toBe(`pod-a c1 ${epoch}`);
+    expect(await pod.accept(register, { connection: "c1" })).toMatchObject({ ...repeat, epoch });
   });
 });
 

@@ -14,6 +14,7 @@ import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";
 import { addFeedback } from "../src/feedback.ts";
+import { JourneysCopy } from "../src/journeys.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { readSnapshot } from "../src/snapshot.ts";
@@ -30,6 +31,7 @@ beforeEach(async () => {
 describe("counters", () => {
   let counters: Counters;
 
+  const journeys = () => new JourneysCopy(pod.link, pod.window).read();
   const written = async (): Promise<Record<string, number>> =>
     Object.fromEntries((await readSnapshot(pod.link, pod.window)).traffic);
 
@@ -66,14 +68,19 @@ describe("counters", () => {
     expect(await written()).toEqual({ onboarding_checks: 2 });
   });
 
-  test("are exact when the reply to a write was lost: the same write again counts once", async () => {
+  test("are exact when the reply to a write was lost: the same write again counts once, and adds to a journey once", async () => {
     counters.count("onboarding_checks");
+    counters.act("sendMessage", "visitor-1");
     loseOneReply();
     await counters.flush();
     counters.count("onboarding_checks");
+    counters.act("requestSession", "visitor-1");
     await counters.flush();
     await counters.flush();
     expect(await written()).toEqual({ onboarding_checks: 2 });
+    expect(await journeys()).toMatchObject([
+      { count: 2, actions: [{ name: "sendMessage" }, { name: "requestSession" }] },
+    ]);
   });
 
   test("are all written at stop after a write without answer, the later ones too", async () => {
@@ -132,8 +139,9 @@ describe("counters", () => {
     expect(Math.max(...args)).toBeLessThan(20_000);
   });
 
-  test("gathered for the old window are dropped with it, those on their way included", async () => {
+  test("gathered for the old window are dropped with it, those on their way and journeys included", async () => {
     counters.count("onboarding_checks");
+    counters.act("sendMessage", "visitor-1");
     jest.spyOn(pod.link, "run").mockRejectedValueOnce(unavailable());
     await counters.flush();
     counters.count("onboarding_checks");
@@ -143,6 +151,7 @@ describe("counters", () => {
     await counters.flush();
     expect(pod.window.current.id).toBe(id);
     expect(await written()).toEqual({ self_test_passed: 1 });
+    expect(await journeys()).toEqual([]);
   });
 
   test("of a service that opens no window go into the first that it finds, by themselves", async () => {

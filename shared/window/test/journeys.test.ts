@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
-import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";
@@ -69,21 +68,6 @@ describe("a journey", () => {
     });
   });
 
-  test("is not gone twice when the reply to a write was lost", async () => {
-    counters.act("sendMessage", "visitor-1");
-    const run = pod.link.run.bind(pod.link);
-    jest.spyOn(pod.link, "run").mockImplementationOnce(async (...call) => {
-      await run(...call);
-      throw unavailable();
-    });
-    await counters.flush();
-    counters.act("requestSession", "visitor-1");
-    await counters.flush();
-    const [journey] = await journeys();
-    expect(journey && namesOf(journey)).toEqual(["sendMessage", "requestSession"]);
-    expect(journey?.count).toBe(2);
-  });
-
   test("keeps its times when a write had to wait", async () => {
     counters.act("sendMessage", "visitor-1");
     const doneAt = Date.now();
@@ -95,14 +79,6 @@ describe("a journey", () => {
     expect(lastSeen).toBeGreaterThanOrEqual(doneAt - 2);
     // The write itself may have taken long.
     expect(lastSeen).toBeLessThanOrEqual(Date.now() - 400 + 2);
-  });
-
-  test("begun in another window is dropped with it", async () => {
-    counters.act("sendMessage", "visitor-1");
-    await openAnotherWindow(bench.client);
-    await counters.flush();
-    await counters.flush();
-    expect(await journeys()).toEqual([]);
   });
 
   test("keeps its last 50 actions and counts them all, in one write or in many", async () => {

@@ -6,9 +6,7 @@ import { until } from "../../../test/support/until.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import { recordPromotions } from "../src/lapses.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
-import { partitionOf } from "../src/redis/partitions.ts";
 import { resetWindow } from "../src/reset.ts";
-import { readSession } from "../src/sessions.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { ALICE, BOB, CAROL, decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { ClockedLink, type Incoming, LOGGER, Pod, redisBench } from "./kit.ts";
@@ -148,40 +146,6 @@ describe.each([1, 4])("over %i partitions", (partitions) => {
 
     for (let n = 0; n < SESSION_LIMITS.retainedProofs; n += 1) await request(`agent://other-${n}`, agents[n] as string);
     expect(new Set((await snapshot()).proofs.map(({ samePrincipal }) => samePrincipal))).toEqual(new Set([false]));
-  });
-
-  test("sessions are read and decided wherever requester and target lie", async () => {
-    for (const [requester, target] of [
-      [agents[0], agents[1]],
-      [agents[2], agents[5]],
-      [agents[7], agents[3]],
-    ] as [string, string][]) {
-      const { sessionId } = await pod.request(requester, target);
-      await pod.register(requester, "c5");
-      const decided = await pod.take(decisionOf("approve", target, requester, sessionId as string));
-      expect(decided).toMatchObject({ outcome: "accepted", delivery: "online", sessionId });
-      expect(await readSession(pod.link, pod.window, sessionId as string)).toMatchObject({
-        status: "approved",
-        target,
-      });
-    }
-  });
-
-  test("a decision by an agent that is not the target is not its session's, wherever that agent lies", async () => {
-    const { sessionId } = await pod.request(ALICE, BOB);
-    for (const agent of agents.slice(0, 8)) {
-      const decision = decisionOf("approve", agent, ALICE, sessionId as string);
-      expect(await pod.take(decision)).toEqual({ outcome: "not_your_session" });
-    }
-  });
-
-  test("one batch to many agents is one call a partition", async () => {
-    const used = new Set(agents.map((agent) => partitionOf(agent, partitions)));
-    await bench.client.config("RESETSTAT");
-    const outcomes = await pod.acceptAll(...agents.map((agent) => envelopeOf("agent.register", agent)));
-    expect(outcomes.every(({ outcome }) => outcome === "accepted")).toBe(true);
-    expect((await bench.commandCalls()).evalsha).toBe(used.size);
-    expect(used.size).toBe(partitions);
   });
 });
 
