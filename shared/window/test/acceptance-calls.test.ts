@@ -263,7 +263,6 @@ describe("an acceptor", () => {
   const fail = () => {
     throw new TypeError("a fault of ours");
   };
-
   const message = () => messageOf(ALICE, BOB);
   const LOGGED = { level: "error", err: { type: "TypeError", message: "a fault of ours" } };
 

@@ -15,7 +15,6 @@ const bench = redisBench();
 describe("an idempotency claim", () => {
   let pod: Pod;
   const CLAIM = claimOf("key-1", "body");
-
   const send = (claim = CLAIM, to = BOB) => pod.accept(messageOf(ALICE, to), { origin: "gateway", claim });
 
   beforeEach(async () => {
@@ -89,7 +88,6 @@ describe("with several partitions", () => {
     const names = Array.from({ length: 99 }, (_, n) => `agent://target-${n}`);
     return names.find((name) => partitionIn(name) === p) as string;
   });
-
   const CLAIM = claimOf("key", "body");
   const OTHER_BODY = claimOf("key", "another body");
 
@@ -98,7 +96,6 @@ describe("with several partitions", () => {
 
   /** Two gateways of one window; the first is the pod that has Bob, too. */
   let here: Pod;
-
   let there: Pod;
   let ear: Ear;
 
@@ -114,9 +111,7 @@ describe("with several partitions", () => {
 
   /** How often anything was delivered to Bob. */
   const deliveries = async () => (await ear.lines()).length;
-
   const boundKeys = () => bench.client.keys("relay:*:idempotency-body:*");
-
   const firstOf = (envelope: Envelope, acceptance: Acceptance) => {
     const { delivery: status, sessionId, acceptedAt } = delivery(acceptance);
     return { outcome: "replayed", first: { envelopeId: envelope.id, delivery: status, sessionId, acceptedAt } };

@@ -30,7 +30,6 @@ beforeEach(async () => {
 
 describe("counters", () => {
   let counters: Counters;
-
   const journeys = () => new JourneysCopy(pod.link, pod.window).read();
   const written = async (): Promise<Record<string, number>> =>
     Object.fromEntries((await readSnapshot(pod.link, pod.window)).traffic);

@@ -24,12 +24,10 @@ describe("what is known of an agent's credentials:", () => {
   });
 
   const register = (credential: KeptCredential) => pod.accept(envelopeOf("agent.register", BOB), { credential });
-
   const presented = (keyId: string, token = `token-of-${keyId}`, expiresAt = Date.now() + HOUR): KeptCredential => ({
     expiresAt,
     presented: { keyId, token },
   });
-
   const known = async () =>
     (await readCredentials(pod.link, pod.window, BOB)).map(({ keyId, token }) => [keyId, token]);
 

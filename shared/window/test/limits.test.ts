@@ -32,7 +32,6 @@ describe("a limit of requests:", () => {
 
   const limitOf = (name: string, of = link, partitions = 1) =>
     new RateLimit({ link: of, partitions, name, most: POINTS });
-
   const useTogether = (limit: RateLimit, keys: readonly string[]) => Promise.all(keys.map((key) => limit.use(key)));
   const times = (count: number, key: string): string[] => Array(count).fill(key);
 

@@ -21,10 +21,8 @@ const bench = redisBench();
 
 describe("a reset", () => {
   let link: RedisLink;
-
   const reset = (options: { deployId?: string; force?: boolean; partitions?: number } = {}) =>
     resetWindow(link, { partitions: 1, deployId: "deploy-1", force: false, ...options });
-
   const windowId = (p = 0) => bench.client.hget(partitionKeys.window(p), "id");
   const keys = async () => (await bench.client.keys("*")).sort();
 
@@ -171,7 +169,6 @@ describe("after a loss:", () => {
 
   const generations = () =>
     Promise.all(Array.from({ length: PARTITIONS }, (_, p) => bench.client.hget(partitionKeys.window(p), "generation")));
-
   const numberOf = async (key: string) => Number(await bench.client.hget(key, "number"));
 
   /** Agents that some connection has. */
@@ -179,7 +176,6 @@ describe("after a loss:", () => {
     const routes = await Promise.all(Array.from({ length: PARTITIONS }, (_, p) => bench.routes(p)));
     return routes.flatMap((ofPartition) => Object.keys(ofPartition)).sort();
   };
-
   const agentsElsewhere = AGENTS.filter((agent) => partitionOf(agent, PARTITIONS) !== LOST).sort();
 
   /** All keys of one slot are gone, as after a primary was replaced that nobody had copied. */

@@ -276,7 +276,6 @@ describe("a window of which a part is out of reach:", () => {
 describe("the log of partitions that are out of reach", () => {
   /** Partitions whose primary is down. */
   let lost: number[];
-
   let lines: string[];
 
   beforeEach(() => {

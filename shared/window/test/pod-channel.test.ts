@@ -175,7 +175,6 @@ describe("the connection of a channel to one server", () => {
   /** When a pod gives the connection of its channel up: what came in on it and was not read is lost then, though it was promised. */
 
   const CHANNEL = "relay:pod:a";
-
   let channel: ServerChannel;
   let reconnects: number;
 

@@ -159,10 +159,8 @@ describe("the list of a key's agents:", () => {
   const PARTITIONS = 3;
   const { offlineAfterMs } = PRESENCE_LIMITS;
   const register = (n: number) => pod.accept(envelopeOf("agent.register", agent(n)), TEAM);
-
   const read = (listed: readonly string[] = []) =>
     new PrincipalAgentsReader({ ...pod, offlineAfterMs }).read(TEAM.principal, listed);
-
   const keysOf = (id: string) => bench.keys(partitionOf(id, PARTITIONS));
 
   /** The agent was seen last at that time, and is counted for the team. */

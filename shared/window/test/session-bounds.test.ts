@@ -240,10 +240,8 @@ describe("of an issuer,", () => {
   const ISSUER = "issuer:open";
   const EVE = "agent://open.eve";
   const LIMITED = { outcome: "rate_limited", limit: "agent_pending_sessions", retryAfterMs: MINUTE };
-
   const ask = (from: string, to: string, principal: Principal = ISSUER) =>
     pod.take(requestOf(from, to, LIFE_MINUTES), { principal });
-
   const target = (n: number) => `agent://target-${n}`;
 
   /** Opens as many as it may, but no more than `most`. Returns them, in order. */

@@ -29,7 +29,6 @@ describe("a session", () => {
 
   const decision = (verb: "approve" | "reject", from = BOB, to = ALICE, id = sessionId) =>
     decisionOf(verb, from, to, id);
-
   const statusOf = async () => (await readSession(link, pod.window, sessionId))?.status;
 
   test.each([

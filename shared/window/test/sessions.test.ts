@@ -142,7 +142,6 @@ test("a target that takes part in no session pays nothing for those of others", 
 describe("what is told of a target:", () => {
   const { offlineAfterMs } = PRESENCE_LIMITS;
   const { proofFreshnessMs } = SESSION_LIMITS;
-
   const read = (agent: string, sessionId: string | null = null) =>
     readTarget(link, pod.window, { agent, sessionId }, { offlineAfterMs, proofFreshnessMs });
 

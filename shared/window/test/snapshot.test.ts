@@ -252,7 +252,6 @@ describe("what a window may lack", () => {
   });
 
   const lapses = async () => (await readSnapshot(pod.link, pod.window)).lapses;
-
   const record = (...noted: [Place, number][]) =>
     recordPromotions(
       pod.link,

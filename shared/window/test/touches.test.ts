@@ -139,74 +139,34 @@ describe("the touches of one call", () => {
 });
 
 describe("a touch is left to acceptance, with nothing done,", () => {
-  const CASES: readonly [string, () => Promise<Touch>][] = [
+  const known = envelopeOf("agent.heartbeat", BOB);
+  const CASES: readonly [string, () => unknown, (() => Touch)?][] = [
     [
       "of an agent that another pod's connection has taken over",
-      async () => {
-        await (await bench.pod({ pod: "pod-b" })).register(BOB, "c9");
-        return beat();
-      },
+      async () => await (await bench.pod({ pod: "pod-b" })).register(BOB, "c9"),
     ],
-    [
-      "of another connection of its own pod",
-      async () => {
-        await pod.register(BOB, "c2");
-        return beat();
-      },
-    ],
-    ["under another epoch than the route has", async () => beat({}, { epoch: epoch - 1 })],
-    [
-      "of an agent without a route",
-      async () => {
-        await bench.client.hdel((await bench.keys()).route, BOB);
-        return beat();
-      },
-    ],
-    [
-      "of an envelope that the guard knows",
-      async () => {
-        const envelope = envelopeOf("agent.heartbeat", BOB);
-        await pod.accept(envelope);
-        return beat({ envelope });
-      },
-    ],
+    ["of another connection of its own pod", () => pod.register(BOB, "c2")],
+    ["under another epoch than the route has", () => {}, () => beat({}, { epoch: epoch - 1 })],
+    ["of an agent without a route", async () => await bench.client.hdel((await bench.keys()).route, BOB)],
+    ["of an envelope that the guard knows", () => pod.accept(known), () => beat({ envelope: known })],
     [
       "of an envelope that the guard cannot hold",
-      async () => beat({ envelope: envelopeOf("agent.heartbeat", BOB, { ts: Date.now() - 3_600_000 }) }),
+      () => {},
+      () => beat({ envelope: envelopeOf("agent.heartbeat", BOB, { ts: Date.now() - 3_600_000 }) }),
     ],
-    [
-      "of an agent that was stale: a new hold begins",
-      async () => {
-        await heardAgo(staleAfterMs + HEARD_AGO + 1000);
-        return beat();
-      },
-    ],
+    ["of an agent that was stale: a new hold begins", () => heardAgo(staleAfterMs + HEARD_AGO + 1000)],
     [
       "of an agent that became stale while the heartbeat waited: senders were told so",
-      async () => {
-        await heardAgo(staleAfterMs + HEARD_AGO / 2);
-        return beat();
-      },
+      () => heardAgo(staleAfterMs + HEARD_AGO / 2),
     ],
-    [
-      "of an agent that was heard at a time to come, by a clock that was set back since",
-      async () => {
-        await heardAgo(-3_600_000);
-        return beat();
-      },
-    ],
-    [
-      "of a route that was asserted: the agent is to be told what waits",
-      async () => {
-        await heardAgo(1000, Date.now());
-        return beat();
-      },
-    ],
+    ["of an agent that was heard at a time to come, by a clock that was set back since", () => heardAgo(-3_600_000)],
+    ["of a route that was asserted: the agent is to be told what waits", () => heardAgo(1000, Date.now())],
   ];
-  test.each(CASES)("%s", async (_, given) => {
-    const heartbeat = await given();
+  test.each(CASES)("%s", async (_, befall, heartbeat = beat) => {
+    await befall();
+    const given = heartbeat();
     const before = await everything();
-    expect(await touch([heartbeat])).toEqual([null]);
+    expect(await touch([given])).toEqual([null]);
     expect(await everything()).toEqual(before);
   });
 
