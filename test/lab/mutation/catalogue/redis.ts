@@ -9,7 +9,7 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/redis/bounded-redis.ts",
     find: "setTimeout(() => setImmediate(giveUp),",
     replace: "setTimeout(giveUp,",
-    tests: ["shared/window/test/redis-link.test.ts"],
+    tests: ["shared/window/test/deadlines.test.ts"],
   },
   {
     name: "a subscriber's connection outlives a call without an answer",
