@@ -1,11 +1,43 @@
-import { describe, expect, test } from "@jest/globals";
+import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PresenceStore } from "../src/presence.ts";
+import type { Principal } from "../src/principal.ts";
 import { acceptFromOf } from "../src/records/accept-from.ts";
-import { ACCEPTED, ALICE, bench, MALLORY, pod, REFUSED, registers, sends } from "./accepting.ts";
-import { assertAs, BOB, held } from "./asserting.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import { claimOf, decisionOf, delivery, envelopeOf, messageOf, presence, requestOf } from "./envelopes.ts";
+import {
+  ALICE,
+  BOB,
+  CAROL,
+  claimOf,
+  decisionOf,
+  delivery,
+  envelopeOf,
+  MALLORY,
+  messageOf,
+  presence,
+  requestOf,
+} from "./envelopes.ts";
+import { assertAs, ClockedLink, held, type Incoming, type Pod, redisBench } from "./kit.ts";
+
+const bench = redisBench();
+const REFUSED = { outcome: "not_accepted_by_target" };
+const ACCEPTED = { outcome: "accepted" };
+
+/** Of each test one of its own. */
+let pod: Pod;
+
+beforeEach(async () => {
+  pod = await bench.pod();
+});
+
+/** BOB registers; undefined says nothing of whom it accepts. */
+async function registers(accept_from?: readonly string[], incoming: Incoming = {}) {
+  const payload = accept_from === undefined ? {} : { accept_from };
+  return await pod.accept(envelopeOf("agent.register", BOB, { payload }), incoming);
+}
+
+async function sends(from: string, principal: Principal = "key:key-1") {
+  return await pod.accept(messageOf(from, BOB), { principal });
+}
 
 describe("an agent that names whom it accepts envelopes from", () => {
   test.each([
@@ -177,9 +209,9 @@ describe("what is kept of it", () => {
     const { agents } = await bench.keys();
     const [counted] = await bench.client.keys(agents("*"));
     await bench.client.zadd(counted as string, Date.now() - offlineAfterMs - 1000, BOB);
-    expect(await own.accept(envelopeOf("agent.register", "agent://carol", { payload }), team)).toMatchObject(ACCEPTED);
-    expect(Object.keys(await kept())).toEqual(["agent://carol"]);
-    await bench.client.zadd((await bench.keys()).presence, Date.now() - forgetAfterMs - 1000, "agent://carol");
+    expect(await own.accept(envelopeOf("agent.register", CAROL, { payload }), team)).toMatchObject(ACCEPTED);
+    expect(Object.keys(await kept())).toEqual([CAROL]);
+    await bench.client.zadd((await bench.keys()).presence, Date.now() - forgetAfterMs - 1000, CAROL);
     const store = new PresenceStore({ link: own.link, window: own.window, offlineAfterMs });
     await store.prune();
     expect(await kept()).toEqual({});
@@ -192,5 +224,97 @@ describe("what is kept of it", () => {
     expect(await registers([ALICE, MALLORY])).toEqual({ outcome: "over_capacity" });
     expect(await registers([ALICE])).toMatchObject(ACCEPTED);
     expect(await sends(MALLORY)).toEqual(REFUSED);
+  });
+});
+
+describe("where Redis lost whom an agent accepts, or has what was said before, a heartbeat", () => {
+  const heartbeat = async (incoming: Incoming) =>
+    presence(await pod.accept(envelopeOf("agent.heartbeat", BOB), incoming));
+
+  test("that takes the agent is told what its connection does not know", async () => {
+    await registers([ALICE]);
+    await bench.client.hdel((await bench.keys()).route, BOB);
+    expect((await heartbeat({ connection: "c2" })).acceptFrom).toBe(acceptFromOf({ accept_from: [ALICE] }));
+    expect((await heartbeat({ connection: "c2" })).acceptFrom).toBeUndefined();
+    await registers(undefined, { connection: "c2" });
+    await bench.client.hdel((await bench.keys()).route, BOB);
+    expect((await heartbeat({ connection: "c3" })).acceptFrom).toBe(acceptFromOf({}));
+  });
+
+  test("that takes the agent where Redis lost it brings what its connection knows", async () => {
+    await heartbeat({ acceptFrom: acceptFromOf({ accept_from: [ALICE] }) });
+    expect(await sends(MALLORY)).toEqual(REFUSED);
+    await heartbeat({ acceptFrom: acceptFromOf({ accept_from: [MALLORY] }) });
+    expect(await sends(MALLORY)).toEqual(REFUSED);
+  });
+});
+
+describe("and an assert", () => {
+  const acceptFrom = acceptFromOf({ accept_from: [ALICE] });
+
+  test("has it in force again in a window that knows nothing of the agent", async () => {
+    await pod.window.known();
+    await assertAs("pod-a", pod, [held({ acceptFrom })]);
+    expect(await sends(MALLORY)).toEqual(REFUSED);
+    expect(await sends(ALICE)).toMatchObject(ACCEPTED);
+  });
+
+  test("leaves what Redis has of the same register or a newer one", async () => {
+    await bench.ear("pod-a");
+    const { epoch } = presence(await registers([ALICE]));
+    const { epoch: newer } = presence(await registers([MALLORY]));
+    await assertAs("pod-a", pod, [held({ acceptFrom, epoch: epoch as number })]);
+    await assertAs("pod-a", pod, [held({ acceptFrom, epoch: newer as number })]);
+    expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
+    await registers();
+    await assertAs("pod-a", pod, [held({ acceptFrom, epoch: newer as number })]);
+    expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
+    await bench.client.zrem((await bench.keys()).online, BOB);
+    await assertAs("pod-a", pod, [held({ acceptFrom, epoch: newer as number })]);
+    expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
+  });
+
+  test.each([
+    ["a list", acceptFrom, REFUSED],
+    ["everyone", acceptFromOf({}), ACCEPTED],
+  ])(
+    "says %s anew where a promoted replica has what an older register of the same connection said",
+    async (_, says, answer) => {
+      const { epoch } = presence(await registers([ALICE, MALLORY]));
+      await assertAs("pod-a", pod, [held({ acceptFrom: says, epoch: (epoch as number) + 1 })]);
+      expect(await sends(CAROL)).toMatchObject(answer);
+    },
+  );
+
+  test("says it anew where the agent was taken by a heartbeat since, before the replica heard of the register", async () => {
+    const { acceptFrom: key, route } = await bench.keys();
+    await registers([ALICE]);
+    const older = await bench.client.hget(key, BOB);
+    await registers([MALLORY]);
+    await bench.client.hset(key, BOB, older as string);
+    await bench.client.hdel(route, BOB);
+    const { epoch } = presence(await pod.heartbeat(BOB));
+    await assertAs("pod-a", pod, [
+      held({ acceptFrom: acceptFromOf({ accept_from: [MALLORY] }), epoch: epoch as number }),
+    ]);
+    expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
+    expect(await sends(ALICE)).toEqual(REFUSED);
+  });
+
+  test("of a connection that does not know leaves what Redis has, whoever gives way", async () => {
+    await bench.ear("pod-a");
+    const { epoch } = presence(await registers([ALICE]));
+    await assertAs("pod-b", pod, [held({ connection: "c5", epoch: (epoch as number) + 1 })]);
+    expect(await sends(MALLORY)).toEqual(REFUSED);
+  });
+
+  test("goes over what an owner said that gives way", async () => {
+    await bench.ear("pod-a");
+    await bench.ear("pod-b");
+    const epoch = presence(await registers([MALLORY], { connection: "c1" })).epoch as number;
+    await assertAs("pod-b", pod, [held({ acceptFrom, connection: "c5", epoch: epoch + 1 })]);
+    expect(await sends(MALLORY)).toEqual(REFUSED);
+    await assertAs("pod-c", pod, [held({ acceptFrom: acceptFromOf({}), connection: "c6", epoch: epoch + 2 })]);
+    expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
   });
 });

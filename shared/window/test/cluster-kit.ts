@@ -34,7 +34,7 @@ class ClusterBench<Cluster extends TestCluster> {
   }
 
   /** Links that are on their way up. */
-  links(name = "test", url = this.cluster.url): ClusterLinks {
+  links(name = "test", url = this.cluster.adminUrl): ClusterLinks {
     const links = new ClusterLinks({ url, name, logger: this.logger });
     this.later(() => links.stop());
     return links;

@@ -1,32 +1,43 @@
-import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { beforeEach, describe, expect, jest, test } from "@jest/globals";
+import {
+  BLOCKER_CATEGORIES,
+  CATEGORIES,
+  categoryOf,
+  SENTIMENTS,
+  sentimentOf,
+} from "protocol/contract/feedback-labels.ts";
+import { surfaceLabelOf } from "protocol/contract/feedback-surfaces.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
+import { anonymousId } from "runtime/anonymous-id.ts";
 import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";
+import { addFeedback } from "../src/feedback.ts";
+import { JourneysCopy } from "../src/journeys.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { unavailable } from "../src/unavailable.ts";
-import { Bench, LOGGER, type Pod } from "./kit.ts";
+import { LOGGER, type Pod, redisBench } from "./kit.ts";
 
-const bench = new Bench();
+const bench = redisBench();
 let pod: Pod;
-let counters: Counters;
-
-const written = async (): Promise<Record<string, number>> =>
-  Object.fromEntries((await readSnapshot(pod.link, pod.window)).traffic);
 
 beforeEach(async () => {
-  await bench.open();
   pod = await bench.pod();
-  counters = new Counters({ link: pod.link, window: pod.window });
 });
-afterEach(async () => {
-  jest.restoreAllMocks();
-  await bench.clear();
-});
-afterAll(() => bench.redis.stop());
 
 describe("counters", () => {
+  let counters: Counters;
+  const journeys = () => new JourneysCopy(pod.link, pod.window).read();
+  const written = async (): Promise<Record<string, number>> =>
+    Object.fromEntries((await readSnapshot(pod.link, pod.window)).traffic);
+
+  beforeEach(() => {
+    counters = new Counters({ link: pod.link, window: pod.window });
+  });
+
   test("are added up over processes, views by surface, visitors about once each", async () => {
     const other = new Counters({ link: pod.link, window: pod.window });
     counters.count("self_test_passed");
@@ -56,14 +67,19 @@ describe("counters", () => {
     expect(await written()).toEqual({ onboarding_checks: 2 });
   });
 
-  test("are exact when the reply to a write was lost: the same write again counts once", async () => {
+  test("are exact when the reply to a write was lost: the same write again counts once, and adds to a journey once", async () => {
     counters.count("onboarding_checks");
+    counters.act("sendMessage", "visitor-1");
     loseOneReply();
     await counters.flush();
     counters.count("onboarding_checks");
+    counters.act("requestSession", "visitor-1");
     await counters.flush();
     await counters.flush();
     expect(await written()).toEqual({ onboarding_checks: 2 });
+    expect(await journeys()).toMatchObject([
+      { count: 2, actions: [{ name: "sendMessage" }, { name: "requestSession" }] },
+    ]);
   });
 
   test("are all written at stop after a write without answer, the later ones too", async () => {
@@ -122,8 +138,9 @@ describe("counters", () => {
     expect(Math.max(...args)).toBeLessThan(20_000);
   });
 
-  test("gathered for the old window are dropped with it, those on their way included", async () => {
+  test("gathered for the old window are dropped with it, those on their way and journeys included", async () => {
     counters.count("onboarding_checks");
+    counters.act("sendMessage", "visitor-1");
     jest.spyOn(pod.link, "run").mockRejectedValueOnce(unavailable());
     await counters.flush();
     counters.count("onboarding_checks");
@@ -133,6 +150,7 @@ describe("counters", () => {
     await counters.flush();
     expect(pod.window.current.id).toBe(id);
     expect(await written()).toEqual({ self_test_passed: 1 });
+    expect(await journeys()).toEqual([]);
   });
 
   test("of a service that opens no window go into the first that it finds, by themselves", async () => {
@@ -159,13 +177,131 @@ describe("counters", () => {
     expect(visitors).toBeGreaterThan(4800);
     expect(visitors).toBeLessThan(5200);
   });
+
+  /** Redis carries the next script out, and its reply never comes. */
+  function loseOneReply(): void {
+    const run = pod.link.run.bind(pod.link);
+    jest.spyOn(pod.link, "run").mockImplementationOnce(async (...call) => {
+      await run(...call);
+      throw unavailable();
+    });
+  }
 });
 
-/** Redis carries the next script out, and its reply never comes. */
-function loseOneReply(): void {
-  const run = pod.link.run.bind(pod.link);
-  jest.spyOn(pod.link, "run").mockImplementationOnce(async (...call) => {
-    await run(...call);
-    throw unavailable();
+describe("an anonymous id", () => {
+  const TRAITS = ["203.0.113.7", "Agent/1.0 (test)"];
+
+  test("shows none of the traits it was made of, in any spelling", () => {
+    const id = anonymousId("salt", "visitor", ...TRAITS);
+    expect(id).toMatch(/^[A-Za-z0-9_-]{22}$/);
+    const spellings = [
+      id,
+      Buffer.from(id, "base64url").toString("latin1"),
+      Buffer.from(id, "base64url").toString("hex"),
+    ];
+    for (const trait of TRAITS) {
+      for (const spelling of spellings) expect(spelling).not.toContain(trait);
+    }
   });
-}
+
+  test("is the same for the same visitor, and another for another salt, purpose or trait", () => {
+    const id = anonymousId("salt", "visitor", ...TRAITS);
+    expect(anonymousId("salt", "visitor", ...TRAITS)).toBe(id);
+    const others = [
+      anonymousId("salt-2", "visitor", ...TRAITS),
+      anonymousId("salt", "address", ...TRAITS),
+      anonymousId("salt", "visitor", "203.0.113.8", TRAITS[1] as string),
+      anonymousId("salt", "visitor", TRAITS[0] as string),
+    ];
+    expect(new Set([id, ...others]).size).toBe(5);
+  });
+});
+
+describe("a feedback label", () => {
+  test("keeps every sentiment and category, those included that stand between connector and session", () => {
+    expect([...SENTIMENTS].map(sentimentOf)).toEqual([...SENTIMENTS]);
+    expect([...CATEGORIES].map(categoryOf)).toEqual([...CATEGORIES]);
+    expect([...CATEGORIES]).toEqual(expect.arrayContaining([...BLOCKER_CATEGORIES]));
+  });
+
+  test("is found whatever its case, blanks and hyphens", () => {
+    expect(categoryOf("  Stale-Presence ")).toBe("stale_presence");
+    expect(sentimentOf("HELPFUL")).toBe("helpful");
+    expect(surfaceLabelOf("Web Socket")).toBe("other");
+    expect(surfaceLabelOf(" WebSocket ")).toBe("websocket");
+  });
+
+  test.each([
+    [
+      "smoke_check",
+      ["smoke", "Smoke Test", "smoke-check", "smoketest", "smoke_tests", "post-deploy smoke", "smoke run"],
+    ],
+    [
+      "deploy_check",
+      ["deploy", "Deploy Test", "deployment-check", "deploycheck", "post_deploy", "postdeploy check", "deploy_probe"],
+    ],
+  ])("of a check is %s in every usual spelling", (category, spellings) => {
+    for (const spelling of spellings) expect([spelling, categoryOf(spelling)]).toEqual([spelling, category]);
+  });
+
+  test.each(["smoked", "deployed_docs_wrong", "no smoke", "deploy the docs"])("is no check for %j", (text) => {
+    expect(categoryOf(text)).toBe("other");
+  });
+
+  test("of a surface is the operation id, by id, or by path or alias that it has", () => {
+    for (const [id, { path, aliases }] of Object.entries(SURFACES)) {
+      expect(surfaceLabelOf(id)).toBe(id);
+      for (const name of [path, ...aliases]) {
+        const labelled: Surface = SURFACES[surfaceLabelOf(name) as SurfaceId];
+        expect([labelled.path, ...labelled.aliases]).toContain(name);
+      }
+    }
+  });
+
+  test.each([undefined, "", "constructor", "__proto__", "rk_0123", "a".repeat(100_000), "\u0000"])(
+    "is other for %j",
+    (text) => {
+      expect([sentimentOf(text), categoryOf(text), surfaceLabelOf(text)]).toEqual(["other", "other", "other"]);
+    },
+  );
+});
+
+describe("in Redis", () => {
+  const feedback = async () => bench.client.hgetall((await bench.wholeKeys()).feedback);
+
+  test("feedback is counted by its labels, and of its text only that there was one", async () => {
+    await addFeedback(pod.link, pod.window, {
+      surface: "/api/onboarding/check-online",
+      sentiment: "blocked",
+      category: "stale_presence",
+      message: "the raw text",
+    });
+    await addFeedback(pod.link, pod.window, { message: "" });
+    expect(await feedback()).toEqual({
+      total: "2",
+      "surface:checkOnline": "1",
+      "surface:other": "1",
+      "sentiment:blocked": "1",
+      "sentiment:other": "1",
+      "category:stale_presence": "1",
+      "category:other": "1",
+      message_provided: "1",
+    });
+  });
+
+  test("feedback takes bounded room, whatever is posted", async () => {
+    const texts = Array.from({ length: 200 }, (_, n) => `made up ${n}`);
+    for (const text of texts) {
+      await addFeedback(pod.link, pod.window, { surface: text, sentiment: text, category: text, message: text });
+    }
+    const all = ["total", "surface:other", "sentiment:other", "category:other", "message_provided"];
+    expect(await feedback()).toEqual(Object.fromEntries(all.map((name) => [name, "200"])));
+  });
+
+  test("feedback goes into the window that is open", async () => {
+    const id = await openAnotherWindow(bench.client);
+    await addFeedback(pod.link, pod.window, {});
+    expect(pod.window.current.id).toBe(id);
+    expect((await feedback()).total).toBe("1");
+  });
+});

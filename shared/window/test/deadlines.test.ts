@@ -1,34 +1,28 @@
-import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { ReplyError } from "ioredis";
+import type { Logger } from "runtime/logging.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { addFeedback } from "../src/feedback.ts";
+import { ClockOffset } from "../src/redis/clock-offset.ts";
 import { controlKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
+import { RedisClock, timeIn } from "../src/redis/redis-clock.ts";
 import { unavailable } from "../src/unavailable.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import type { Ear } from "./ear.ts";
-import { claimOf, decisionOf, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
-import { whileRedisHangs } from "./hanging-redis.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { ALICE, BOB, claimOf, decisionOf, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
+import { ClockedLink, type Ear, type Pod, redisBench, whileRedisHangs } from "./kit.ts";
 
-const bench = new Bench();
-const [ALICE, BOB] = ["agent://alice", "agent://bob"];
+const bench = redisBench();
+
 const UNAVAILABLE = { outcome: "unavailable" };
 let pod: Pod;
 let ear: Ear;
 
 beforeEach(async () => {
-  await bench.open();
   pod = await bench.pod();
   ear = await bench.ear("pod-a");
   await pod.register(BOB);
 });
-afterEach(async () => {
-  jest.restoreAllMocks();
-  await bench.clear();
-});
-afterAll(() => bench.redis.stop());
 
 const sentWhileRedisHangs = <T>(send: () => Promise<T>) => whileRedisHangs(bench, pod, send);
 
@@ -116,12 +110,13 @@ describe("a call that is not carried out", () => {
   });
 });
 
-test("a script that Redis forgot is sent again under the deadline that it had", async () => {
+test("a script that Redis forgot is sent again under the deadline that it had, and carried out once", async () => {
   await bench.client.script("FLUSH");
   const calls = [jest.spyOn(pod.link.client, "evalsha"), jest.spyOn(pod.link.client, "eval")] as const;
   expect(await pod.accept(messageOf(ALICE, BOB))).toMatchObject({ outcome: "accepted" });
   const [named, given] = calls.map(({ mock }) => (mock.calls[0] as unknown[]).slice(1));
   expect(given).toEqual(named);
+  expect((await bench.counters()).published_envelopes).toBe(1);
 });
 
 test("a process that could not run goes on where it was: what was answered meanwhile counts, and what it sends next", async () => {
@@ -169,4 +164,70 @@ describe("when the clock of Redis is set", () => {
 test("who was refused for lateness alone knows that nothing was done", async () => {
   jest.spyOn(pod.link, "run").mockResolvedValue(["late", String(Date.now())]);
   expect(await pod.accept(messageOf(ALICE, BOB))).toEqual({ ...UNAVAILABLE, done: false });
+});
+
+describe("the time at Redis", () => {
+  /** Unix ms at Redis when the monotonic clock here is at 0. */
+  const AT_ZERO = 1_700_000_000_000;
+
+  /** What a Redis tells that carries a command out at a monotonic time. */
+  const tells = (at: number) => AT_ZERO + at;
+
+  test("what the time at Redis is follows from an answer, and is never taken for later than it was", () => {
+    const clock = new RedisClock();
+    clock.told(tells(5), 0, 20);
+    expect(clock.at(100)).toBe(tells(85));
+  });
+
+  test("of several answers the one counts that was read soonest, whatever kept this process from reading others", () => {
+    const clock = new RedisClock();
+    clock.told(tells(5), 0, 6);
+    clock.told(tells(1000), 999, 4000);
+    expect(clock.at(5000)).toBe(tells(4999));
+  });
+
+  test.each([
+    ["forward", 3_600_000],
+    ["back", -3_600_000],
+  ])("one answer tells of a clock of Redis that was set %s", (_, step) => {
+    const clock = new RedisClock();
+    clock.told(tells(5), 0, 6);
+    clock.told(tells(1001) + step, 1000, 1002);
+    expect(clock.at(2000)).toBe(tells(1999) + step);
+  });
+
+  test("the time is read of INFO to the microsecond, and of an INFO without it none is", () => {
+    expect(timeIn("# Server\r\nserver_time_usec:1700000000123456\r\nuptime_in_seconds:1")).toBe(1_700_000_000_123.456);
+    expect(timeIn("# Memory\r\nused_memory:1")).toBeUndefined();
+  });
+});
+
+describe("how far the clock of Redis is off", () => {
+  let lines: [string, object][];
+  let offset: ClockOffset;
+
+  beforeEach(() => {
+    lines = [];
+    const logger = {
+      warn: (context: object) => lines.push(["warn", context]),
+      info: (context: object) => lines.push(["info", context]),
+    };
+    offset = new ClockOffset("gateway@1", logger as unknown as Logger);
+  });
+
+  test("a clock of Redis that is more than a second ahead or behind is told once, and once when it is right again", () => {
+    for (const unixMs of [12_500, 12_600, 10_100, 8_000, 9_500]) offset.told(unixMs, 10_000, 10_200);
+    expect(lines).toEqual([
+      ["warn", { link: "gateway@1", offset_ms: 2300 }],
+      ["info", { link: "gateway@1", offset_ms: 0 }],
+      ["warn", { link: "gateway@1", offset_ms: -2000 }],
+      ["info", { link: "gateway@1", offset_ms: -500 }],
+    ]);
+  });
+
+  test("an answer that took long calls no clock wrong that may be right", () => {
+    offset.told(10_000, 10_000, 15_000);
+    offset.told(15_000, 10_000, 15_000);
+    expect([offset.ms, lines]).toEqual([0, []]);
+  });
 });

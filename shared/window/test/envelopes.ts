@@ -2,6 +2,13 @@ import { hash } from "node:crypto";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import type { Acceptance, Claim, DeliveryAcceptance, PresenceAcceptance } from "../src/acceptance/acceptance.ts";
 
+export const [ALICE, BOB, CAROL, MALLORY] = ["agent://alice", "agent://bob", "agent://carol", "agent://mallory"] as [
+  string,
+  string,
+  string,
+  string,
+];
+
 let envelopes = 0;
 
 /** An envelope of its own; its signature was never checked. */

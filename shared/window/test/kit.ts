@@ -1,9 +1,12 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeEach, jest } from "@jest/globals";
 import { Redis } from "ioredis";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import { kindOf } from "protocol/contract/envelope.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
+import { until } from "../../../test/support/until.ts";
 import { countersOf, windowKeysIn } from "../../../test/support/window-keys-in.ts";
 import type {
   Acceptance,
@@ -14,14 +17,17 @@ import type {
 } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import { KnownEpochs } from "../src/known-epochs.ts";
+import type { PodChannelEvents } from "../src/pod-channel.ts";
 import { principalOf } from "../src/principal.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import type { RedisCalls } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
+import type { Reply } from "../src/redis/scripts.ts";
+import { SCRIPTS, type ScriptName } from "../src/redis/scripts.ts";
 import type { PartitionKeys, WholeKeys } from "../src/redis/window-keys.ts";
-import { Ear } from "./ear.ts";
-import { delivery, envelopeOf, presence, requestOf, textOf } from "./envelopes.ts";
+import { type HeldRoute, RouteAsserter } from "../src/route-asserter.ts";
+import { BOB, delivery, envelopeOf, presence, requestOf, textOf } from "./envelopes.ts";
 
 export const LOGGER = createLogger({ service: "test", level: "silent" });
 
@@ -117,6 +123,18 @@ export class Bench {
     const stats = await this.client.info("commandstats");
     return Object.fromEntries([...stats.matchAll(/cmdstat_([a-z|]+):calls=(\d+)/g)].map((m) => [m[1], Number(m[2])]));
   }
+}
+
+/** A bench for the tests of one file, each of which begins with an empty Redis and nobody connected. */
+export function redisBench(): Bench {
+  const bench = new Bench();
+  beforeEach(() => bench.open());
+  afterEach(async () => {
+    jest.restoreAllMocks();
+    await bench.clear();
+  });
+  afterAll(() => bench.redis.stop());
+  return bench;
 }
 
 interface PodOptions {
@@ -231,3 +249,121 @@ export class Pod<Link extends RedisCalls = RedisLink> {
     return delivery(await this.take(requestOf(from, to, minutes), incoming));
   }
 }
+
+/** A link whose scripts are told the time: what depends on a millisecond is tested on that millisecond. */
+export class ClockedLink extends RedisLink {
+  /** Unix ms. */
+  at = Date.now();
+
+  /** One that is up, and ends with the bench. */
+  static async of(bench: Bench): Promise<ClockedLink> {
+    const link = new ClockedLink({ url: bench.redis.url, name: "clocked", logger: LOGGER });
+    bench.later(() => link.stop());
+    await link.start();
+    return link;
+  }
+
+  override async run(
+    script: ScriptName,
+    keys: readonly string[],
+    args: readonly (string | number)[] = [],
+  ): Promise<Reply> {
+    const time = `{ '${Math.floor(this.at / 1000)}', '${(this.at % 1000) * 1000}' }`;
+    const lua = SCRIPTS[script].lua.replaceAll(/\b(?:redis\.)?call\('TIME'\)/g, time);
+    return (await this.client.eval(lua, keys.length, ...keys, ...args)) as Reply;
+  }
+}
+
+/** A subscriber to a pod's channel, with every line that arrived there. */
+export class Ear {
+  readonly #client: Redis;
+  readonly #publisher: Redis;
+  readonly #channel: string;
+  readonly #messages: string[] = [];
+
+  constructor(client: Redis, publisher: Redis, channel: string) {
+    this.#client = client;
+    this.#publisher = publisher;
+    this.#channel = channel;
+  }
+
+  async listen(): Promise<void> {
+    this.#client.on("smessage", (_channel: string, message: string) => this.#messages.push(message));
+    await this.#client.ssubscribe(this.#channel);
+  }
+
+  /** Everything that was published before this call, one publish each; forgets it. */
+  async messages(): Promise<string[]> {
+    const mark = `mark ${randomUUID()}`;
+    await this.#publisher.spublish(this.#channel, mark);
+    await until("the mark arrives", () => this.#messages.includes(mark));
+    return this.#messages.splice(0, this.#messages.indexOf(mark) + 1).slice(0, -1);
+  }
+
+  async lines(): Promise<string[]> {
+    return (await this.messages()).flatMap((message) => message.split("\n"));
+  }
+
+  /** The pod dies: nobody listens any more. */
+  async close(): Promise<void> {
+    await this.#client.sunsubscribe(this.#channel);
+  }
+}
+
+export const TEAM = { principal: "key:team", hasNamespace: true } as const;
+/** Of the key of the team. */
+export const AGENTS_PER_KEY = 2;
+
+/** What a pod holds of BOB on its connection c1, heard just now. */
+export function held(changes: Partial<HeldRoute> = {}): HeldRoute {
+  const route = { agent: BOB, connection: "c1", epoch: 7, heardAt: performance.now(), isCongested: false };
+  return { ...route, principal: "key:key-1", credentials: undefined, ...changes };
+}
+
+/** A pod asserts; of each route the epoch of the newer owner, or null. */
+export async function assertAs(
+  name: string,
+  { link, window }: Pod,
+  routes: readonly HeldRoute[],
+): Promise<(number | null)[]> {
+  const { offlineAfterMs } = PRESENCE_LIMITS;
+  const options = { link, window, pod: name, offlineAfterMs, agentsPerKey: AGENTS_PER_KEY };
+  return await new RouteAsserter(options).assert(0, routes);
+}
+
+/**
+ * What comes of what a pod does while Redis hangs: from now on, or from the first call of a script on. Redis goes on once
+ * that is told, and carries out what it was sent.
+ */
+export async function whileRedisHangs<T>(bench: Bench, pod: Pod, act: () => Promise<T>, from?: ScriptName): Promise<T> {
+  const connections = await connectionsOf(bench, pod);
+  const run = pod.link.run.bind(pod.link);
+  const calls = jest.spyOn(pod.link, "run").mockImplementation(async (script, keys, args) => {
+    if (script === from) await bench.redis.pause();
+    return await run(script, keys, args);
+  });
+  if (from === undefined) await bench.redis.pause();
+  const outcome = await act();
+  calls.mockRestore();
+  await bench.redis.resume();
+  const areGone = async () => (await connectionsOf(bench, pod)).every((id) => !connections.includes(id));
+  await until("Redis has done with the connection that was given up", areGone);
+  await until("the link is up", () => pod.link.up);
+  return outcome;
+}
+
+/** Ids of the connections of a pod's link, as Redis has them. */
+async function connectionsOf(bench: Bench, { link }: Pod): Promise<string[]> {
+  const list = String(await bench.client.client("LIST"));
+  const own = [...list.matchAll(/^id=(\d+) .*? name=(\S+) /gm)].filter(([, , name]) => name === link.name);
+  return own.map(([, id]) => id as string);
+}
+
+/** For a listener that is after some of what comes in over a pod's channel. */
+export const IGNORED: PodChannelEvents = {
+  deliver: () => {},
+  superseded: () => {},
+  probe: () => {},
+  disconnect: () => {},
+  traced: () => {},
+};

@@ -9,31 +9,32 @@ import { fillTo, unlimited } from "../../../test/support/redis-memory.ts";
 import { RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { until } from "../../../test/support/until.ts";
 import { ProcessWindow } from "../src/process-window.ts";
-import { retryDelayMs } from "../src/redis/link-down.ts";
+import { CommandTimeoutError } from "../src/redis/bounded-redis.ts";
+import { mostTelling, retryDelayMs } from "../src/redis/link-down.ts";
+import { LinkState } from "../src/redis/link-state.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import { Bench } from "./kit.ts";
+import { LOGGER, redisBench } from "./kit.ts";
 
-const bench = new Bench();
+const bench = redisBench();
 const NOT_USABLE = { code: "unavailable", retryAfterMs: 1000 };
 const SECRET = "a-secret-password";
+
 /** Connections after which a link that gives each up at once must have paused for long. */
 const CONNECTIONS = 5;
+
 /** The least that the four pauses between them add up to. Each timer may be a millisecond early. */
 const LEAST_PAUSES_MS = 750 - 4;
 
 let log: { readonly level: string; readonly link?: string; readonly kind?: string; readonly msg: string }[];
 let logText: string;
 
-beforeEach(async () => {
-  await bench.open();
+beforeEach(() => {
   log = [];
   logText = "";
 });
+
 // Tests change its users and its configuration.
-afterEach(async () => {
-  await bench.clear();
-  await bench.redis.stop();
-});
+afterEach(() => bench.redis.stop());
 
 const logger = createLogger(
   { service: "test", level: "debug" },
@@ -66,17 +67,20 @@ async function fake(answers: ConstructorParameters<typeof FakeRedis>[0]): Promis
 }
 
 const warnings = () => log.filter(({ level }) => level === "warn");
+
 /** Of all warnings but those that the link is up again. */
 const kindsLogged = () =>
   warnings()
     .filter(({ msg }) => msg !== "redis link is up")
     .map(({ kind }) => kind);
+
 /** The kinds that were told, each once a change of state. On a busy machine a silence may come between as a change of its own. */
 function kindsTold(): unknown[] {
   const kinds = kindsLogged();
   for (const [n, kind] of kinds.entries()) expect(kind).not.toBe(kinds[n - 1]);
   return [...new Set(kinds.filter((kind) => kind !== "timeout"))];
 }
+
 const connections = async () =>
   Number(/total_connections_received:(\d+)/.exec(await bench.client.info("stats"))?.[1] ?? 0);
 
@@ -291,4 +295,39 @@ test("a command that Redis does not know is logged without its arguments", async
   await expect(link.command("NOSUCHCOMMAND", SECRET)).rejects.toMatchObject(NOT_USABLE);
   expect(logText).toContain("unknown command");
   expect(logText).not.toContain(SECRET);
+});
+
+const refused = (text: string) => Object.assign(new Error(text), { name: "ReplyError" });
+
+test("What Redis refused for its settings is not hidden by a silence, and ends with another answer", () => {
+  const state = new LinkState("test", LOGGER);
+  const kindAfter = (cause: Error) => {
+    state.goDown(cause);
+    return state.down?.kind;
+  };
+  expect(kindAfter(refused("WRONGPASS invalid username-password pair"))).toBe("auth");
+  expect(kindAfter(new CommandTimeoutError())).toBe("auth");
+  expect(kindAfter(refused("LOADING Redis is loading the dataset in memory"))).toBe("loading");
+  expect(kindAfter(new CommandTimeoutError())).toBe("timeout");
+});
+
+test("Whoever is told of a link that is down is told when it is up again, and of none that was never down", () => {
+  const lines: string[] = [];
+  const logger = createLogger({ service: "test", level: "warn" }, { write: (line) => void lines.push(line) });
+  const state = new LinkState("test", logger);
+  const told = () => lines.splice(0).map((line) => JSON.parse(line).msg);
+  state.goUp();
+  expect(told()).toEqual([]);
+  state.goDown(new CommandTimeoutError());
+  state.goDown(new CommandTimeoutError());
+  expect(told()).toEqual(["redis link is down"]);
+  state.goUp();
+  expect(told()).toEqual(["redis link is up"]);
+});
+
+test("Of several links that are down the reason is told that somebody has to end, then what a server said, then a silence", () => {
+  expect(mostTelling(["refused", null, "timeout", "loading", "auth"])).toBe("auth");
+  expect(mostTelling([null, "refused", "slots"])).toBe("slots");
+  expect(mostTelling(["timeout", "refused"])).toBe("timeout");
+  expect(mostTelling([null, null])).toBeNull();
 });

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, jest, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { Redis } from "ioredis";
 import { createLogger } from "runtime/logging.ts";
 import { watchLeaks } from "../../../test/support/leaks.ts";
@@ -11,15 +11,18 @@ import { PodChannel } from "../src/pod-channel.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import type { SubscribingLink } from "../src/redis/redis-calls.ts";
+import type { ServerLink, SubscribingLink } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import { IGNORED } from "./ignored-events.ts";
+import { ServerChannel } from "../src/server-channel.ts";
+import { IGNORED } from "./kit.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });
 const redis = new TestRedis();
 const noLeaks = watchLeaks();
+
 /** Agents of the two partitions. */
 const [OF_FIRST, OF_SECOND] = [0, 1].map(agentOf) as [string, string];
+
 let publisher: RedisLink;
 let channel: PodChannel;
 
@@ -31,9 +34,11 @@ beforeAll(async () => {
   await publisher.start();
   await channel.start();
 });
+
 afterEach(() => {
   jest.restoreAllMocks();
 });
+
 afterAll(async () => {
   await channel.stop();
   await publisher.stop();
@@ -165,3 +170,79 @@ test("A channel that is stopped while it waits for its first message has started
 function agentOf(partition: number): string {
   for (let n = 0; ; n += 1) if (partitionOf(`agent://a${n}`, 2) === partition) return `agent://a${n}`;
 }
+
+describe("the connection of a channel to one server", () => {
+  /** When a pod gives the connection of its channel up: what came in on it and was not read is lost then, though it was promised. */
+
+  const CHANNEL = "relay:pod:a";
+  let channel: ServerChannel;
+  let reconnects: number;
+
+  /** What the server does with a message of the pod to itself. */
+  let publish: (message: string) => Promise<unknown>;
+
+  /** Brings a message in. */
+  let arrives: (message: string) => void;
+
+  beforeEach(() => {
+    reconnects = 0;
+    publish = async () => 1;
+    const link = {
+      up: true,
+      onConnection: () => {},
+      onDown: () => {},
+      subscribe: async (_: string, onMessage: (message: string) => void) => {
+        arrives = onMessage;
+      },
+      reconnect: () => {
+        reconnects += 1;
+      },
+    } as unknown as SubscribingLink;
+    channel = new ServerChannel({
+      server: { up: true, beside: () => link } as unknown as ServerLink,
+      send: (_, message) => publish(message),
+      receive: () => {},
+      becameReady: () => {},
+    });
+    channel.join(0, CHANNEL);
+  });
+
+  async function looks(count: number, afterEach: () => void = () => {}): Promise<void> {
+    for (let n = 0; n < count; n += 1) {
+      await channel.look();
+      afterEach();
+    }
+  }
+
+  test("is given up when as many messages as may be missing were published, and nothing came in", async () => {
+    await looks(REDIS_LIMITS.maxMissedLoopbacks);
+    expect(reconnects).toBe(0);
+    await looks(1);
+    expect(reconnects).toBe(1);
+  });
+
+  test("is kept while messages do not reach the server, or the server does not answer, however long", async () => {
+    publish = () => Promise.reject(new Error("unavailable"));
+    await looks(20);
+    expect(reconnects).toBe(0);
+  });
+
+  test("is kept when the connection for commands was replaced, and the first message has yet to be read", async () => {
+    publish = () => Promise.reject(new Error("unavailable"));
+    await looks(REDIS_LIMITS.maxMissedLoopbacks);
+    publish = async () => 1;
+    await looks(2);
+    expect(reconnects).toBe(0);
+  });
+
+  test("is kept while anything comes in, though messages of the pod to itself stand behind it", async () => {
+    await looks(20, () => arrives("deliver con_1 1 agent://bob - {}"));
+    expect(reconnects).toBe(0);
+  });
+
+  test("is kept while they come back", async () => {
+    publish = async (message) => arrives(message);
+    await looks(20);
+    expect(reconnects).toBe(0);
+  });
+});

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { PodChannel } from "../src/pod-channel.ts";
@@ -9,35 +9,29 @@ import { partitionOf } from "../src/redis/partitions.ts";
 import { resetWindow } from "../src/reset.ts";
 import { RouteAsserter } from "../src/route-asserter.ts";
 import { readTarget } from "../src/targets.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import { envelopeOf, messageOf } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { ALICE, envelopeOf, messageOf } from "./envelopes.ts";
+import { ClockedLink, type Pod, redisBench } from "./kit.ts";
+
+const bench = redisBench();
 
 const { offlineAfterMs } = PRESENCE_LIMITS;
 const { podLeaseMs, podLeaseGapMs, podLeasesKeptMs, partitionLoopbackMs, partitionSilenceMs } = REDIS_LIMITS;
 const PARTITIONS = 2;
-const ALICE = "agent://alice";
 const BOB = agentIn(0);
 const PODS = partitionKeys.pods(0);
 
-const bench = new Bench();
 /** The clock of Redis, for all scripts of the pod: it stands still unless a test moves it. */
 let link: ClockedLink;
+
 let pod: Pod;
 let store: PresenceStore;
 
 beforeEach(async () => {
-  await bench.open();
   link = await ClockedLink.of(bench);
   pod = await bench.pod({ pod: "pod-a", partitions: PARTITIONS, link });
   store = new PresenceStore({ ...pod, offlineAfterMs });
   await pod.window.known();
 });
-afterEach(() => {
-  jest.restoreAllMocks();
-  return bench.clear();
-});
-afterAll(() => bench.redis.stop());
 
 describe("over several partitions, a pod that nobody hears for a moment", () => {
   beforeEach(async () => {

@@ -1,11 +1,17 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { beforeEach, describe, expect, test } from "@jest/globals";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { readingWindow } from "../../../test/support/reading-window.ts";
+import { CongestionMarks } from "../src/congestion.ts";
 import { canDeliverRealtime, PresenceStore, presenceOf } from "../src/presence.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import { delivery, envelopeOf, messageOf, presence } from "./envelopes.ts";
-import { Bench } from "./kit.ts";
+import { partitionOf } from "../src/redis/partitions.ts";
+import { readTarget } from "../src/targets.ts";
+import { ALICE, BOB, CAROL, decisionOf, delivery, envelopeOf, messageOf, presence, requestOf } from "./envelopes.ts";
+import { ClockedLink, type Ear, type Pod, redisBench } from "./kit.ts";
+
+const bench = redisBench();
+let link: ClockedLink;
+let pod: Pod;
 
 const NOW = 1_790_000_000_000;
 const { offlineAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
@@ -79,9 +85,6 @@ describe("an agent that is online", () => {
 });
 
 describe("presence in Redis", () => {
-  const bench = new Bench();
-  let link: ClockedLink;
-
   const presenceStore = (partitions = 1, offlineAfter: number = offlineAfterMs) =>
     new PresenceStore({ link, window: readingWindow(link, partitions), offlineAfterMs: offlineAfter });
   const seed = async (agent: string, age: number, connected: boolean) => {
@@ -92,74 +95,63 @@ describe("presence in Redis", () => {
   };
 
   beforeEach(async () => {
-    await bench.open();
     link = await ClockedLink.of(bench);
     await bench.pod({ link });
   });
-  afterEach(() => bench.clear());
-  afterAll(() => bench.redis.stop());
 
   test.each(BOUNDARIES)(
-    "seen %i ms ago, connected %j, is %s: read, counted and met by a message alike",
+    "seen %i ms ago, connected %j, is %s: read, counted, told to a repeated register and met by a message alike",
     async (age, connected, status, severity) => {
-      await bench.ear("pod-a");
+      const ear = await bench.ear("pod-a");
       const pod = await bench.pod({ link });
-      await seed("agent://bob", age, connected);
-      expect(await presenceStore().read("agent://bob")).toEqual(
+      const register = envelopeOf("agent.register", BOB);
+      await pod.accept(register);
+      await seed(BOB, age, connected);
+      expect(await presenceStore().read(BOB)).toEqual(
         presenceOf(link.at, link.at - age, connected ? link.at - age : null, offlineAfterMs),
       );
 
       const none = { ok: 0, stale: 0, critical_stale: 0, offline: 0, missing: [] };
       expect(await presenceStore().count()).toEqual(severity === null ? none : { ...none, [severity]: 1 });
 
-      const met = delivery(await pod.accept(messageOf("agent://alice", "agent://bob")));
-      expect(met.delivery).toBe(status === "offline" ? "stale" : status);
-    },
-  );
-
-  test.each(BOUNDARIES)(
-    "seen %i ms ago, connected %j, is %s in the answer to a repeated register",
-    async (age, connected, status, _severity) => {
-      const pod = await bench.pod({ link });
-      await bench.ear("pod-a");
-      const register = envelopeOf("agent.register", "agent://bob");
-      await pod.accept(register);
-      await seed("agent://bob", age, connected);
       expect(presence(await pod.accept(register))).toMatchObject({ outcome: "duplicate", status });
+      const met = delivery(await pod.accept(messageOf(ALICE, BOB)));
+      expect(met.delivery).toBe(status === "offline" ? "stale" : status);
+      expect(await ear.lines()).toHaveLength(status === "online" ? 1 : 0);
     },
   );
 
   test("of an agent that nobody saw is not seen", async () => {
-    expect(await presenceStore().read("agent://bob")).toMatchObject({ status: "not_seen", lastSeen: null });
+    expect(await presenceStore().read(BOB)).toMatchObject({ status: "not_seen", lastSeen: null });
   });
 
   describe("online since", () => {
     const beat = 40_000;
-    const since = async () => (await presenceStore().read("agent://bob")).onlineSince;
+    const since = async () => (await presenceStore().read(BOB)).onlineSince;
 
     test("the first register, as long as its connection does not let it go stale", async () => {
       const pod = await bench.pod({ link });
       const begun = link.at;
-      await pod.register("agent://bob", "c1");
+      await pod.register(BOB, "c1");
       for (let n = 0; n < 3; n += 1) {
         const stableInMs = 90_000 - n * beat;
-        expect(await presenceStore().read("agent://bob")).toMatchObject({ onlineSince: begun, stableInMs });
+        expect(await presenceStore().read(BOB)).toMatchObject({ onlineSince: begun, stableInMs });
         link.at += beat;
-        if (n === 1) await pod.register("agent://bob", "c1");
-        else await pod.heartbeat("agent://bob", "c1");
+        if (n === 1) await pod.register(BOB, "c1");
+        else await pod.heartbeat(BOB, "c1");
       }
-      expect(await presenceStore().read("agent://bob")).toMatchObject({ onlineSince: begun, stableInMs: 0 });
+      expect(await presenceStore().read(BOB)).toMatchObject({ onlineSince: begun, stableInMs: 0 });
     });
 
     test("the heartbeat that ended a silence in which it was stale", async () => {
       const pod = await bench.pod({ link });
-      await pod.register("agent://bob", "c1");
+      await pod.register(BOB, "c1");
       link.at += PRESENCE_LIMITS.staleAfterMs;
-      await pod.heartbeat("agent://bob", "c1");
+      await pod.heartbeat(BOB, "c1");
       expect(await since()).toBe(link.at - PRESENCE_LIMITS.staleAfterMs);
       link.at += PRESENCE_LIMITS.staleAfterMs + 1;
       expect(await since()).toBeNull();
-      await pod.heartbeat("agent://bob", "c1");
+      await pod.heartbeat(BOB, "c1");
       expect(await since()).toBe(link.at);
     });
 
@@ -167,19 +159,19 @@ describe("presence in Redis", () => {
       const pod = await bench.pod({ link });
       await bench.ear("pod-a");
       for (let n = 0; n < 4; n += 1) {
-        await pod.register("agent://bob", n % 2 === 0 ? "c1" : "c2");
-        expect(await presenceStore().read("agent://bob")).toMatchObject({ onlineSince: link.at, stableInMs: 90_000 });
+        await pod.register(BOB, n % 2 === 0 ? "c1" : "c2");
+        expect(await presenceStore().read(BOB)).toMatchObject({ onlineSince: link.at, stableInMs: 90_000 });
         link.at += beat;
       }
     });
 
     test("the register after a close, however soon it comes", async () => {
       const pod = await bench.pod({ link });
-      await pod.register("agent://bob", "c1");
+      await pod.register(BOB, "c1");
       link.at += 1000;
-      await bench.client.hdel((await bench.keys()).route, "agent://bob");
+      await bench.client.hdel((await bench.keys()).route, BOB);
       expect(await since()).toBeNull();
-      await pod.register("agent://bob", "c2");
+      await pod.register(BOB, "c2");
       expect(await since()).toBe(link.at);
     });
   });
@@ -218,5 +210,149 @@ describe("presence in Redis", () => {
     expect(await bench.client.zcard((await bench.keys()).presence)).toBe(1);
     await presenceStore().prune();
     expect(await bench.client.zcard((await bench.keys()).presence)).toBe(0);
+  });
+});
+
+describe("of congested connections:", () => {
+  const { offlineAfterMs, staleAfterMs } = PRESENCE_LIMITS;
+  const { proofFreshnessMs } = SESSION_LIMITS;
+  let ear: Ear;
+  let marks: CongestionMarks;
+  let epoch: number;
+  const mark = (changes: object = {}) => ({ agent: BOB, connection: "c1", epoch, isCongested: true, ...changes });
+  const read = () => new PresenceStore({ ...pod, offlineAfterMs }).read(BOB);
+  const send = async () => delivery(await pod.accept(messageOf(ALICE, BOB))).delivery;
+  const recordOf = async (agent: string, p = 0) => bench.client.hget((await bench.keys(p)).route, agent);
+
+  beforeEach(async () => {
+    link = await ClockedLink.of(bench);
+    pod = await bench.pod({ link, pod: "pod-a" });
+    ear = await bench.ear("pod-a");
+    marks = new CongestionMarks({ ...pod, pod: "pod-a" });
+    epoch = (await pod.register(BOB)).epoch as number;
+  });
+
+  describe("an agent whose connection is congested", () => {
+    beforeEach(() => marks.write([mark()]));
+
+    test("is a stale target to which nothing is published, until the mark is cleared", async () => {
+      const request = requestOf(ALICE, BOB);
+      expect(await send()).toBe("stale");
+      expect(delivery(await pod.accept(request)).delivery).toBe("stale");
+      const claim = { digest: "a", bodyDigest: "b" };
+      expect(delivery(await pod.accept(messageOf(ALICE, BOB), { claim })).delivery).toBe("stale");
+      expect(await pod.acceptAll(messageOf(ALICE, BOB), messageOf(ALICE, BOB))).toMatchObject(
+        Array(2).fill({ outcome: "accepted", delivery: "stale" }),
+      );
+      await marks.write([mark({ isCongested: false })]);
+      expect(await send()).toBe("online");
+      expect(delivery(await pod.accept(request))).toMatchObject({ outcome: "duplicate", delivery: "online" });
+      expect(await ear.lines()).toHaveLength(1);
+    });
+
+    test("is online for who asks, with its hold, and cannot be delivered to", async () => {
+      expect(await read()).toMatchObject({ status: "online", onlineSince: link.at, isCongested: true });
+      const target = await readTarget(
+        link,
+        pod.window,
+        { agent: BOB, sessionId: null },
+        { offlineAfterMs, proofFreshnessMs },
+      );
+      expect(target.presence).toMatchObject({ status: "online", onlineSince: link.at, isCongested: true });
+      expect(await new PresenceStore({ ...pod, offlineAfterMs }).count()).toMatchObject({ ok: 1, stale: 0 });
+    });
+
+    test("keeps its hold over heartbeats, which repeat the mark or clear it", async () => {
+      const begun = link.at;
+      link.at += 15_000;
+      await pod.accept(envelopeOf("agent.heartbeat", BOB), { isCongested: () => true });
+      expect(await read()).toMatchObject({ onlineSince: begun, staleMs: 0, isCongested: true });
+      await pod.heartbeat(BOB);
+      expect(await read()).toMatchObject({ onlineSince: begun, isCongested: false });
+    });
+
+    test("is told at its first heartbeat after it has caught up what was decided and asked meanwhile, and holds anew", async () => {
+      const ofBob = (await pod.request(BOB, ALICE)).sessionId as string;
+      expect(await pod.take(decisionOf("approve", ALICE, BOB, ofBob))).toMatchObject({ delivery: "stale" });
+      const { sessionId } = await pod.request(ALICE, BOB);
+      expect(presence(await pod.heartbeat(BOB))).toMatchObject({ pending: [], decided: [] });
+      link.at += 1000;
+      await marks.write([mark({ isCongested: false })]);
+      expect(await read()).toMatchObject({ onlineSince: link.at });
+      link.at += 1000;
+      const [told, further] = [presence(await pod.heartbeat(BOB)), presence(await pod.heartbeat(BOB))];
+      expect(told).toMatchObject({ pending: [{ sessionId }], decided: [{ sessionId: ofBob, status: "approved" }] });
+      expect(further).toMatchObject({ pending: [], decided: [] });
+    });
+
+    test("keeps its hold once it has caught up where nothing waits for it", async () => {
+      const begun = link.at;
+      link.at += 1000;
+      await marks.write([mark({ isCongested: false })]);
+      expect(await read()).toMatchObject({ onlineSince: begun });
+    });
+
+    test("goes stale like any other when its connection falls silent", async () => {
+      link.at += staleAfterMs + 1;
+      expect(await read()).toMatchObject({ status: "stale", isCongested: false });
+      expect(await send()).toBe("stale");
+    });
+
+    test("is told as online in the answer to a repeated register", async () => {
+      const register = envelopeOf("agent.register", BOB);
+      const first = presence(await pod.accept(register, { isCongested: () => true }));
+      const repeat = presence(await pod.accept(register));
+      expect(repeat).toMatchObject({ outcome: "duplicate", status: "online", epoch: first.epoch });
+    });
+
+    test("is delivered to again once another connection has taken it over", async () => {
+      await pod.register(BOB, "c2");
+      expect([await send(), await read()]).toMatchObject(["online", { isCongested: false }]);
+    });
+
+    test("is congested from the start where it registers on a congested connection", async () => {
+      await pod.accept(envelopeOf("agent.register", CAROL), { connection: "c9", isCongested: () => true });
+      expect(delivery(await pod.accept(messageOf(ALICE, CAROL))).delivery).toBe("stale");
+    });
+  });
+
+  describe("a late mark, or a late clearing,", () => {
+    test.each([
+      ["an older epoch", () => ({ epoch: epoch - 1 })],
+      ["a shorter epoch", () => ({ epoch: Math.floor(epoch / 10) })],
+      ["another connection", () => ({ connection: "c11" })],
+      ["a connection whatever its epoch", () => ({ connection: "c", epoch: null })],
+    ])("of %s does not touch the route", async (_whose, owner) => {
+      await marks.write([mark(owner())]);
+      expect((await read()).isCongested).toBe(false);
+      await marks.write([mark()]);
+      await marks.write([mark({ ...owner(), isCongested: false })]);
+      expect((await read()).isCongested).toBe(true);
+    });
+
+    test("of an agent without a route makes none", async () => {
+      await marks.write([mark({ agent: "agent://nobody", epoch: null })]);
+      expect(await recordOf("agent://nobody")).toBeNull();
+    });
+  });
+
+  test("An owner is marked whatever its epoch where that is not known, and changes nothing else of the record", async () => {
+    const before = await recordOf(BOB);
+    await marks.write([mark({ epoch: null })]);
+    await marks.write([mark()]);
+    expect(await recordOf(BOB)).toBe(`${before}!`);
+    await marks.write([mark({ epoch: null, isCongested: false })]);
+    expect(await recordOf(BOB)).toBe(before);
+  });
+
+  test("More agents than one call takes, in several partitions, are all marked", async () => {
+    await bench.client.flushall();
+    const two = await bench.pod({ partitions: 2 });
+    const agents = Array.from({ length: 1100 }, (_, n) => `agent://a${n}`);
+    for (const agent of agents) await bench.seed(agent, "pod-a c1 7", link.at, partitionOf(agent, 2));
+    const inTwo = new CongestionMarks({ ...two, pod: "pod-a" });
+    await inTwo.write(agents.map((agent) => mark({ agent, epoch: 7 })));
+    const records = await Promise.all(agents.map((agent) => recordOf(agent, partitionOf(agent, 2))));
+    expect(records.filter((record) => !record?.endsWith("!"))).toEqual([]);
   });
 });

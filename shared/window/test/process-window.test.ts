@@ -1,25 +1,33 @@
-import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { seriesIn } from "../../../test/support/scrape.ts";
 import { until } from "../../../test/support/until.ts";
+import { readCredentials } from "../src/credentials.ts";
 import { observeWindow } from "../src/observe.ts";
+import { PresenceStore } from "../src/presence.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import { resetWindow } from "../src/reset.ts";
+import { readSession } from "../src/sessions.ts";
+import { readTarget } from "../src/targets.ts";
 import { LAYOUT } from "../src/window-records.ts";
-import { envelopeOf, messageOf } from "./envelopes.ts";
-import { Bench, LOGGER } from "./kit.ts";
+import { ALICE, BOB, envelopeOf, messageOf } from "./envelopes.ts";
+import { LOGGER, type Pod, redisBench } from "./kit.ts";
 
-const bench = new Bench();
+const bench = redisBench();
+
 const unavailable = expect.objectContaining({ code: "unavailable" });
 
 /** A window over a link that is up already. */
 const windowOver = (link: RedisLink, deployId: string | null = "deploy-1", partitions = 1) =>
   new ProcessWindow({ link, partitions, deployId, logger: LOGGER });
+
 const idsIn = (partitions: number) =>
   Promise.all(Array.from({ length: partitions }, (_, p) => bench.client.hget(partitionKeys.window(p), "id")));
+
 const openId = () => bench.client.hget(controlKeys.window, "id");
 
 /** Resets the window so many times between what an adoption asks of the control slot and what it asks of the partitions. */
@@ -36,10 +44,6 @@ async function resetAfterControl(link: RedisLink, partitions: number, times: num
     return reply;
   });
 }
-
-beforeEach(() => bench.open());
-afterEach(() => bench.clear());
-afterAll(() => bench.redis.stop());
 
 describe("a process window", () => {
   test("opens where there is none, in all partitions, with the time of Redis and a random id and salt", async () => {
@@ -156,10 +160,10 @@ describe("a service in another window than Redis", () => {
   test.each([
     [
       "a message",
-      messageOf("agent://alice", "agent://bob"),
+      messageOf(ALICE, BOB),
       { published_envelopes: 1, published_to_offline_target: 1, websocket_accepted: 1 },
     ],
-    ["a register", envelopeOf("agent.register", "agent://alice"), { websocket_accepted: 1 }],
+    ["a register", envelopeOf("agent.register", ALICE), { websocket_accepted: 1 }],
   ])("does nothing in the old one, adopts the new one and goes on there with %s", async (_, envelope, counted) => {
     const pod = await bench.pod();
     const old = pod.window.current;
@@ -205,11 +209,11 @@ describe("a service in another window than Redis", () => {
   test("adopts the window of a Redis that came back empty, without restart", async () => {
     const pod = await bench.pod({ partitions: 4 });
     const before = pod.window.current;
-    await pod.register("agent://bob");
+    await pod.register(BOB);
     await bench.redis.restart();
     await until("the link is up again in a new window", () => pod.link.up && pod.window.current.id !== before.id);
     expect(pod.window.current.salt).not.toBe(before.salt);
-    expect(await pod.heartbeat("agent://bob")).toMatchObject({ outcome: "accepted", status: "online" });
+    expect(await pod.heartbeat(BOB)).toMatchObject({ outcome: "accepted", status: "online" });
     const { id } = pod.window.current;
     expect(await idsIn(4)).toEqual([id, id, id, id]);
   });
@@ -244,5 +248,106 @@ describe("a service in another window than Redis", () => {
     await bench.client.flushall();
     expect((await pod.window.adoptOpenWindow()).salt).not.toBe(salt);
     expect(await bench.client.get(controlKeys.salt)).toBe(pod.window.current.salt);
+  });
+});
+
+describe("whoever listens for another window:", () => {
+  let link: RedisLink;
+  let window: ProcessWindow;
+  let heard: () => Promise<void>;
+
+  beforeEach(async () => {
+    heard = () => Promise.resolve();
+    ({ link, window } = await bench.pod());
+    window.onChange(() => heard());
+  });
+
+  test("nothing is written to a new window while a listener has not done its work there", async () => {
+    await openAnotherWindow(link.client);
+    const { promise: told, resolve: tell } = Promise.withResolvers<void>();
+    const { promise: done, resolve: finish } = Promise.withResolvers<void>();
+    heard = () => {
+      tell();
+      return done;
+    };
+    const adopting = window.adoptOpenWindow();
+    await told;
+
+    const written: string[] = [];
+    const write = window.inWindow(async ({ id }) => written.push(id));
+    await link.command("PING");
+    expect(written).toEqual([]);
+    finish();
+    await write;
+    expect(written).toEqual([(await adopting).id]);
+  });
+
+  test("a window whose listener failed is not adopted, and is told of again", async () => {
+    const { id } = window.current;
+    await openAnotherWindow(link.client);
+    heard = () => Promise.reject(new Error("no"));
+    await expect(window.adoptOpenWindow()).rejects.toThrow("no");
+    expect(window.current.id).toBe(id);
+
+    const times: number[] = [];
+    heard = async () => void times.push(1);
+    await window.adoptOpenWindow();
+    expect(window.current.id).not.toBe(id);
+    expect(times).toEqual([1]);
+  });
+});
+
+describe("reads of a window that is replaced:", () => {
+  const { offlineAfterMs } = PRESENCE_LIMITS;
+  let writer: Pod;
+
+  /** Knows the window that is replaced in each test, and writes nothing. */
+  let reader: Pod;
+
+  beforeEach(async () => {
+    writer = await bench.pod();
+    reader = await bench.pod({ pod: "pod-b" });
+    await bench.ear("pod-a");
+  });
+
+  const REPLACEMENTS: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ["was reset", () => resetWindow(writer.link, { partitions: 1, deployId: "deploy-1", force: true })],
+    ["was lost", () => bench.client.flushall()],
+  ];
+
+  test.each(REPLACEMENTS)(
+    "who reads of a window that %s meanwhile is told of the one that is open",
+    async (_, replace) => {
+      await writer.register(BOB);
+      await replace();
+      await writer.register(ALICE);
+      const { sessionId } = await writer.request(ALICE, ALICE);
+      const { link, window } = reader;
+      const presence = new PresenceStore({ link, window, offlineAfterMs });
+      const { proofFreshnessMs } = SESSION_LIMITS;
+      expect(await presence.read(ALICE)).toMatchObject({ status: "online" });
+
+      await replace();
+      await writer.register(BOB);
+      const target = await readTarget(
+        link,
+        window,
+        { agent: BOB, sessionId: null },
+        { offlineAfterMs, proofFreshnessMs },
+      );
+      expect(target.presence).toMatchObject({ status: "online" });
+      await replace();
+      expect(await readSession(link, window, sessionId as string)).toBeNull();
+      expect(await readCredentials(link, window, BOB)).toEqual([]);
+      expect(await presence.count()).toEqual({ ok: 0, stale: 0, critical_stale: 0, offline: 0, missing: [] });
+    },
+  );
+
+  test("who reads of the window that it knows asks once", async () => {
+    await writer.register(BOB);
+    await bench.client.config("RESETSTAT");
+    const { link, window } = reader;
+    expect(await new PresenceStore({ link, window, offlineAfterMs }).read(BOB)).toMatchObject({ status: "online" });
+    expect((await bench.commandCalls()).evalsha).toBe(1);
   });
 });

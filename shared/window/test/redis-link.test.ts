@@ -1,64 +1,39 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { beforeEach, describe, expect, test } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
 import { ownTime } from "../../../test/support/own-time.ts";
 import { until } from "../../../test/support/until.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import { messageOf } from "./envelopes.ts";
-import { Bench, LOGGER, type Pod } from "./kit.ts";
+import { UsableListeners } from "../src/redis/usable-listeners.ts";
+import { ALICE, BOB, messageOf } from "./envelopes.ts";
+import { LOGGER, type Pod, redisBench } from "./kit.ts";
 
-const bench = new Bench();
+const bench = redisBench();
+
 const unavailable = { code: "unavailable", retryAfterMs: 1000 };
-const [ALICE, BOB] = ["agent://alice", "agent://bob"];
-
 let pod: Pod;
-
 const send = () => pod.accept(messageOf(ALICE, BOB));
+
 /** What comes of one message within a time. */
 const outcomeWithin = async (ms: number) => await Promise.race([send().then(({ outcome }) => outcome), ownTime(ms)]);
+
 const back = () => until("messages are accepted again", async () => (await send()).outcome === "accepted");
 
 beforeEach(async () => {
-  await bench.open();
   pod = await bench.pod();
 });
-afterEach(() => bench.clear());
-afterAll(() => bench.redis.stop());
 
 describe("while Redis hangs", () => {
   test("everything is refused as unavailable within a second, and is back after it without restart", async () => {
     await bench.redis.pause();
+    const calls = Promise.allSettled([pod.link.command("PING"), pod.link.run("read_window", ["a", "b"])]);
     const outcomes = await Promise.all([outcomeWithin(1000), outcomeWithin(1000)]);
     outcomes.push(await outcomeWithin(1000));
     await bench.redis.resume();
     expect(outcomes).toEqual(Array(3).fill("unavailable"));
+    expect(await calls).toMatchObject(Array(2).fill({ status: "rejected", reason: unavailable }));
     await back();
   });
-
-  test("commands and scripts fail with the same refusal", async () => {
-    await bench.redis.pause();
-    const results = await Promise.allSettled([pod.link.command("PING"), pod.link.run("read_window", ["a", "b"])]);
-    await bench.redis.resume();
-    expect(results).toMatchObject(Array(2).fill({ status: "rejected", reason: unavailable }));
-  });
-
-  test("the link finds out by itself, and makes another connection", async () => {
-    const before = await bench.client.client("LIST");
-    await bench.redis.pause();
-    await until("the link is down", () => !pod.link.up);
-    await bench.redis.resume();
-    await until("the link is up", () => pod.link.up);
-    const idOf = (list: unknown) => /id=(\d+) [^\n]* name=pod-a /.exec(String(list))?.[1];
-    expect(idOf(await bench.client.client("LIST"))).not.toBe(idOf(before));
-  });
-});
-
-test("an answer that arrived while the process could not run counts, however long that was", async () => {
-  const answer = pod.link.command("PING");
-  const end = performance.now() + 1.5 * REDIS_LIMITS.commandTimeoutMs;
-  while (performance.now() < end);
-  await expect(answer).resolves.toBe("PONG");
-  expect(pod.link.up).toBe(true);
 });
 
 describe("when Redis is killed", () => {
@@ -93,26 +68,18 @@ test("what was on its way when a connection was given up is not sent again on th
   expect(Number(await bench.client.get("times"))).toBeLessThanOrEqual(1);
 });
 
-describe("scripts that Redis forgot", () => {
-  test("are sent again, and the order of deliveries is kept", async () => {
-    const ear = await bench.ear("pod-a");
-    await pod.register(BOB);
-    const messages = Array.from({ length: 600 }, () => messageOf(ALICE, BOB));
-    const sent = pod.acceptAll(...messages);
-    const flushed = bench.client.script("FLUSH");
-    const later = messageOf(ALICE, BOB);
-    const outcomes = [...(await sent), await pod.accept(later)];
-    await flushed;
-    expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(["accepted"]));
-    const ids = (await ear.lines()).map((line) => /"id":"([^"]+)"/.exec(line)?.[1]);
-    expect(ids).toEqual([...messages, later].map(({ id }) => id));
-  });
-
-  test("are carried out once", async () => {
-    await bench.client.script("FLUSH");
-    await pod.acceptAll(messageOf(ALICE, BOB), messageOf(ALICE, BOB));
-    expect((await bench.counters()).published_envelopes).toBe(2);
-  });
+test("scripts that Redis forgot are sent again, and the order of deliveries is kept", async () => {
+  const ear = await bench.ear("pod-a");
+  await pod.register(BOB);
+  const messages = Array.from({ length: 600 }, () => messageOf(ALICE, BOB));
+  const sent = pod.acceptAll(...messages);
+  const flushed = bench.client.script("FLUSH");
+  const later = messageOf(ALICE, BOB);
+  const outcomes = [...(await sent), await pod.accept(later)];
+  await flushed;
+  expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(["accepted"]));
+  const ids = (await ear.lines()).map((line) => /"id":"([^"]+)"/.exec(line)?.[1]);
+  expect(ids).toEqual([...messages, later].map(({ id }) => id));
 });
 
 describe("a link", () => {
@@ -188,4 +155,47 @@ describe("a link", () => {
     expect(log.join("")).toContain("WRONGTYPE");
     expect(log.join("")).not.toContain("a-secret");
   });
+});
+
+test("What fails keeps nobody else from being told, be it at once or later, and all are told again until it holds", async () => {
+  const done: number[] = [];
+  const told = { before: 0, atOnce: 0, later: 0, after: 0 };
+  const listeners = new UsableListeners(() => done.push(told.after));
+  listeners.add(async () => {
+    told.before += 1;
+  });
+  listeners.add(() => {
+    told.atOnce += 1;
+    if (told.atOnce === 1) throw new Error("at once");
+    return Promise.resolve();
+  });
+  listeners.add(async () => {
+    told.later += 1;
+    if (told.later < 3) throw new Error("later");
+  });
+  listeners.add(async () => {
+    told.after += 1;
+  });
+  await listeners.run();
+  expect(told).toEqual({ before: 1, atOnce: 1, later: 1, after: 1 });
+  await until("all of it holds", () => done.length > 0);
+  listeners.stop();
+  expect(done).toEqual([3]);
+});
+
+test("What comes back while they run has them run once more, after that", async () => {
+  const { promise: mayEnd, resolve: letEnd } = Promise.withResolvers<void>();
+  const order: string[] = [];
+  const listeners = new UsableListeners(() => order.push("done"));
+  listeners.add(async () => {
+    order.push("begins");
+    await mayEnd;
+    order.push("ends");
+  });
+  const first = listeners.run();
+  await listeners.run();
+  await listeners.run();
+  letEnd();
+  await first;
+  expect(order).toEqual(["begins", "ends", "begins", "ends", "done"]);
 });

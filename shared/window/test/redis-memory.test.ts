@@ -5,11 +5,10 @@ import { everythingIn } from "../../../test/support/redis-dump.ts";
 import { emptyAgain, fillTo, unlimited } from "../../../test/support/redis-memory.ts";
 import { until } from "../../../test/support/until.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import { claimOf, decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
+import { ALICE, BOB, CAROL, claimOf, decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
 const bench = new Bench();
-const [ALICE, BOB, CAROL] = ["agent://alice", "agent://bob", "agent://carol"];
 const REFUSED = { outcome: "over_capacity" };
 const CLAIM = claimOf("key-1", "body");
 const NEW_CLAIM = { origin: "gateway", claim: claimOf("key-2", "body") } as const;

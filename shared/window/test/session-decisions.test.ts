@@ -1,29 +1,127 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { beforeEach, describe, expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import type { Prepared } from "../src/acceptance/acceptance.ts";
 import { guardBucketOf } from "../src/acceptance/guard-bucket.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
+import { resetWindow } from "../src/reset.ts";
 import { readSession } from "../src/sessions.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import type { Ear } from "./ear.ts";
-import { decisionOf, envelopeOf, messageOf, presence } from "./envelopes.ts";
-import { Bench, type Pod } from "./kit.ts";
+import { ALICE, BOB, CAROL, decisionOf, envelopeOf, MALLORY, messageOf, presence } from "./envelopes.ts";
+import { ClockedLink, type Ear, type Pod, redisBench } from "./kit.ts";
 
+const bench = redisBench();
 const MINUTE = 60_000;
-const [ALICE, BOB] = ["agent://alice", "agent://bob"] as const;
-const bench = new Bench();
 let link: ClockedLink;
 let pod: Pod;
-let ear: Ear;
 let sessionId: string;
+let ear: Ear;
 
 beforeEach(async () => {
-  await bench.open();
   link = await ClockedLink.of(bench);
 });
-afterEach(() => bench.clear());
-afterAll(() => bench.redis.stop());
+
+describe("a session", () => {
+  beforeEach(async () => {
+    pod = await bench.pod({ link, pod: "pod-a" });
+    sessionId = (await pod.request(ALICE, BOB, 5)).sessionId as string;
+  });
+
+  const decision = (verb: "approve" | "reject", from = BOB, to = ALICE, id = sessionId) =>
+    decisionOf(verb, from, to, id);
+  const statusOf = async () => (await readSession(link, pod.window, sessionId))?.status;
+
+  test.each([
+    ["approve", "approved"],
+    ["reject", "rejected"],
+  ] as const)("is decided once by its target: %s makes it %s, for the requester to know", async (verb, status) => {
+    const ear = await bench.ear("pod-a");
+    await pod.register(ALICE, "c1");
+    const envelope = decision(verb);
+    const accepted = { outcome: "accepted", delivery: "online", sessionId, sessionStatus: status };
+    expect(await pod.take(envelope)).toMatchObject(accepted);
+    expect(await ear.lines()).toEqual([
+      expect.stringMatching(new RegExp(`^deliver c1 \\d+ agent://alice ${sessionId} `)),
+    ]);
+    expect(await readSession(link, pod.window, sessionId)).toMatchObject({ status, decidedAt: link.at });
+    expect(await pod.take(decision("approve"))).toEqual({ outcome: "session_closed" });
+    expect(await pod.take(decision("reject"))).toEqual({ outcome: "session_closed" });
+    expect(await statusOf()).toBe(status);
+  });
+
+  test("is not decided by anybody but its target, nor for anybody but its requester", async () => {
+    const byOther = decision("approve", MALLORY);
+    const byRequester = decision("approve", ALICE, BOB);
+    const forOther = decision("approve", BOB, MALLORY);
+    for (const envelope of [byOther, byRequester, forOther]) {
+      expect(await pod.take(envelope)).toEqual({ outcome: "not_your_session" });
+    }
+    expect(await pod.take(decision("approve"))).toMatchObject({ outcome: "accepted" });
+  });
+
+  test("that does not exist, or that no partition can have, is unknown", async () => {
+    const [missing, elsewhere] = [`ses_00${"0".repeat(24)}`, `ses_01${"0".repeat(24)}`];
+    for (const id of [missing, elsewhere]) {
+      const envelope = decision("approve", BOB, ALICE, id);
+      expect(await pod.take(envelope)).toEqual({ outcome: "unknown_session" });
+    }
+  });
+
+  test("is closed from the millisecond on that its time runs out", async () => {
+    link.at += 5 * MINUTE;
+    expect(await pod.take(decision("approve"))).toEqual({ outcome: "session_closed" });
+    expect(await statusOf()).toBe("expired");
+    link.at -= 1;
+    expect(await pod.take(decision("approve"))).toMatchObject({ outcome: "accepted" });
+  });
+
+  test("decided in its last millisecond stays decided, and is kept for an hour from then", async () => {
+    link.at += 5 * MINUTE - 1;
+    const decidedAt = Date.now();
+    expect(await pod.take(decision("approve"))).toMatchObject({ outcome: "accepted" });
+    link.at += MINUTE;
+    expect(await statusOf()).toBe("approved");
+    const forgottenAt = await bench.client.pexpiretime((await bench.keys()).session(sessionId));
+    expect(forgottenAt).toBeGreaterThanOrEqual(decidedAt + SESSION_LIMITS.keepAfterEndMs);
+    expect(forgottenAt).toBeLessThanOrEqual(Date.now() + SESSION_LIMITS.keepAfterEndMs);
+  });
+
+  test("of a window that was reset is unknown; its decision opens nothing, and is made in the new window", async () => {
+    await bench.client.flushall();
+    expect(await pod.take(decision("approve"))).toEqual({ outcome: "unknown_session" });
+    expect(await statusOf()).toBeUndefined();
+    expect(await bench.client.hget(partitionKeys.window(0), "id")).toBe(pod.window.current.id);
+  });
+
+  test("of a window that is reset while its decision is under way is looked for in the new window", async () => {
+    const run = link.run.bind(link);
+    link.run = async (script, keys, args) => {
+      const reply = await run(script, keys, args);
+      if (script === "reserve_decision") {
+        link.run = run;
+        await resetWindow(link, { partitions: 1, deployId: "deploy-1", force: true });
+      }
+      return reply;
+    };
+    expect(await pod.take(decision("approve"))).toEqual({ outcome: "unknown_session" });
+    expect(pod.window.current.id).toBe(await bench.client.hget(partitionKeys.window(0), "id"));
+  });
+
+  test("is not found under an id that is none", async () => {
+    expect(await readSession(link, pod.window, "ses_none")).toBeNull();
+    expect(await readSession(link, pod.window, `ses_zz${"0".repeat(24)}`)).toBeNull();
+  });
+
+  test("is not decided while Redis is gone: its decision is unavailable", async () => {
+    const real = await bench.pod({ pod: "pod-b" });
+    await bench.redis.kill();
+    const envelope = envelopeOf("session.approve", BOB, {
+      to: ALICE,
+      payload: { session_id: sessionId },
+    });
+    expect(await real.take(envelope)).toEqual({ outcome: "unavailable" });
+  });
+});
 
 describe.each([1, 3])("over %i partitions", (partitions) => {
   const statusOf = async () => (await readSession(link, pod.window, sessionId))?.status;
@@ -52,7 +150,7 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
     });
 
     test("with the same of a message to another agent it is an envelope of its own", async () => {
-      const message = messageOf(BOB, "agent://carol", { ts: link.at });
+      const message = messageOf(BOB, CAROL, { ts: link.at });
       await pod.accept(message);
       expect(await pod.take(approve({ id: message.id }))).toMatchObject({ outcome: "accepted" });
     });
@@ -66,6 +164,7 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
       const reject = { ...decision, type: "session.reject" };
       expect(await pod.take(reject)).toMatchObject({ outcome: "duplicate", sessionStatus: "approved" });
       expect(await pod.accept(decision, { prepared })).toMatchObject({ outcome: "accepted" });
+      expect(await pod.take(reject)).toMatchObject({ outcome: "duplicate", sessionStatus: "approved" });
       expect(await ear.lines()).toEqual([expect.stringContaining(`${sessionId} {`)]);
     });
 
@@ -76,9 +175,9 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
     });
 
     test("refused, it is refused again, and its id is spent", async () => {
-      const stranger = decisionOf("approve", "agent://carol", ALICE, sessionId, { ts: link.at });
+      const stranger = decisionOf("approve", CAROL, ALICE, sessionId, { ts: link.at });
       for (let n = 0; n < 2; n += 1) expect(await pod.take(stranger)).toEqual({ outcome: "not_your_session" });
-      const other = messageOf("agent://carol", ALICE, { ts: link.at, id: stranger.id });
+      const other = messageOf(CAROL, ALICE, { ts: link.at, id: stranger.id });
       expect(await pod.accept(other)).toMatchObject({ outcome: "duplicate" });
     });
   });

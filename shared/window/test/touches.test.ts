@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { beforeEach, describe, expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { type Touch, type TouchAnswer, Touches } from "../src/acceptance/touches.ts";
@@ -6,32 +6,36 @@ import { holderDigestOf } from "../src/holder-digest.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { resetWindow } from "../src/reset.ts";
-import { AGENTS_PER_KEY, assertAs, BOB, held, TEAM } from "./asserting.ts";
-import { ClockedLink } from "./clocked-link.ts";
-import { envelopeOf, presence } from "./envelopes.ts";
-import { whileRedisHangs } from "./hanging-redis.ts";
-import { Bench, LOGGER, type Pod } from "./kit.ts";
+import { ALICE, BOB, envelopeOf, presence } from "./envelopes.ts";
+import {
+  AGENTS_PER_KEY,
+  assertAs,
+  ClockedLink,
+  held,
+  LOGGER,
+  type Pod,
+  redisBench,
+  TEAM,
+  whileRedisHangs,
+} from "./kit.ts";
 
-const bench = new Bench();
-const ALICE = "agent://alice";
+const bench = redisBench();
+
 const { staleAfterMs, offlineAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
 const HEARD_AGO = 3000;
+
 /** The longest that a call may take. */
 const ROUND_TRIP = REDIS_LIMITS.commandTimeoutMs;
+
 let pod: Pod;
+
 /** That of BOB on c1 of pod-a. */
 let epoch: number;
 
 beforeEach(async () => {
-  await bench.open();
   pod = await bench.pod({ pod: "pod-a", agentsPerKey: AGENTS_PER_KEY });
   epoch = (await pod.register(BOB, "c1")).epoch as number;
 });
-afterEach(async () => {
-  jest.restoreAllMocks();
-  await bench.clear();
-});
-afterAll(() => bench.redis.stop());
 
 /** A heartbeat of BOB on c1, which came in a moment ago. */
 function beat(changes: Partial<Touch["item"]> = {}, of: Partial<Touch> = {}): Touch {
@@ -47,6 +51,7 @@ function touch(touches: readonly Touch[], of: Pick<Pod, "link" | "window" | "epo
 
 const routeRecord = async (agent = BOB) => await bench.client.hget((await bench.keys()).route, agent);
 const seenAt = async (agent = BOB) => Number(await bench.client.zscore((await bench.keys()).presence, agent));
+
 /** Has Redis say that BOB was heard so long ago. */
 const heardAgo = async (ms: number, since = Date.now() - ms): Promise<void> => {
   const { route, presence, online } = await bench.keys();
@@ -55,6 +60,7 @@ const heardAgo = async (ms: number, since = Date.now() - ms): Promise<void> => {
   await bench.client.zadd(presence, at, BOB);
   await bench.client.zadd(online, at, BOB);
 };
+
 /** All that Redis holds. */
 async function everything(): Promise<unknown[]> {
   const { route, presence, online, counters } = await bench.keys();
@@ -133,74 +139,34 @@ describe("the touches of one call", () => {
 });
 
 describe("a touch is left to acceptance, with nothing done,", () => {
-  const CASES: readonly [string, () => Promise<Touch>][] = [
+  const known = envelopeOf("agent.heartbeat", BOB);
+  const CASES: readonly [string, () => unknown, (() => Touch)?][] = [
     [
       "of an agent that another pod's connection has taken over",
-      async () => {
-        await (await bench.pod({ pod: "pod-b" })).register(BOB, "c9");
-        return beat();
-      },
+      async () => await (await bench.pod({ pod: "pod-b" })).register(BOB, "c9"),
     ],
-    [
-      "of another connection of its own pod",
-      async () => {
-        await pod.register(BOB, "c2");
-        return beat();
-      },
-    ],
-    ["under another epoch than the route has", async () => beat({}, { epoch: epoch - 1 })],
-    [
-      "of an agent without a route",
-      async () => {
-        await bench.client.hdel((await bench.keys()).route, BOB);
-        return beat();
-      },
-    ],
-    [
-      "of an envelope that the guard knows",
-      async () => {
-        const envelope = envelopeOf("agent.heartbeat", BOB);
-        await pod.accept(envelope);
-        return beat({ envelope });
-      },
-    ],
+    ["of another connection of its own pod", () => pod.register(BOB, "c2")],
+    ["under another epoch than the route has", () => {}, () => beat({}, { epoch: epoch - 1 })],
+    ["of an agent without a route", async () => await bench.client.hdel((await bench.keys()).route, BOB)],
+    ["of an envelope that the guard knows", () => pod.accept(known), () => beat({ envelope: known })],
     [
       "of an envelope that the guard cannot hold",
-      async () => beat({ envelope: envelopeOf("agent.heartbeat", BOB, { ts: Date.now() - 3_600_000 }) }),
+      () => {},
+      () => beat({ envelope: envelopeOf("agent.heartbeat", BOB, { ts: Date.now() - 3_600_000 }) }),
     ],
-    [
-      "of an agent that was stale: a new hold begins",
-      async () => {
-        await heardAgo(staleAfterMs + HEARD_AGO + 1000);
-        return beat();
-      },
-    ],
+    ["of an agent that was stale: a new hold begins", () => heardAgo(staleAfterMs + HEARD_AGO + 1000)],
     [
       "of an agent that became stale while the heartbeat waited: senders were told so",
-      async () => {
-        await heardAgo(staleAfterMs + HEARD_AGO / 2);
-        return beat();
-      },
+      () => heardAgo(staleAfterMs + HEARD_AGO / 2),
     ],
-    [
-      "of an agent that was heard at a time to come, by a clock that was set back since",
-      async () => {
-        await heardAgo(-3_600_000);
-        return beat();
-      },
-    ],
-    [
-      "of a route that was asserted: the agent is to be told what waits",
-      async () => {
-        await heardAgo(1000, Date.now());
-        return beat();
-      },
-    ],
+    ["of an agent that was heard at a time to come, by a clock that was set back since", () => heardAgo(-3_600_000)],
+    ["of a route that was asserted: the agent is to be told what waits", () => heardAgo(1000, Date.now())],
   ];
-  test.each(CASES)("%s", async (_, given) => {
-    const heartbeat = await given();
+  test.each(CASES)("%s", async (_, befall, heartbeat = beat) => {
+    await befall();
+    const given = heartbeat();
     const before = await everything();
-    expect(await touch([heartbeat])).toEqual([null]);
+    expect(await touch([given])).toEqual([null]);
     expect(await everything()).toEqual(before);
   });
 

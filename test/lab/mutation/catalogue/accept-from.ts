@@ -3,7 +3,7 @@ import type { Mutation } from "../mutation.ts";
 const LUA = "shared/window/src/lua";
 const UNWANTED = `${LUA}/accept/unwanted.lua`;
 const NAMED = ["shared/window/test/accept-from.test.ts"];
-const LOST = ["shared/window/test/accept-from-lost.test.ts"];
+const LOST = ["shared/window/test/accept-from.test.ts"];
 const TESTS = [...NAMED, ...LOST];
 
 /** Whom agents accept envelopes from. Source: docs/protocol.md#accept_from. */

@@ -60,7 +60,7 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lua/disconnect.lua",
     find: "if is_late(now, deadline) then",
     replace: "if false then",
-    tests: ["shared/window/test/disconnect.test.ts"],
+    tests: ["shared/window/test/routes.test.ts"],
   },
   {
     name: "a disconnect enters the audit log",

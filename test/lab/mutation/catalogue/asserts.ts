@@ -4,8 +4,8 @@ const SCRIPT = "shared/window/src/lua/assert_routes.lua";
 const PRESENCE = "shared/window/src/lua/accept/presence.lua";
 const REPLY = "shared/window/src/acceptance/acceptance-reply.ts";
 const POD = "services/ws-connector/src/asserts.ts";
-const CALLS = ["shared/window/test/assert-routes.test.ts"];
-const CREDENTIAL_CALLS = ["shared/window/test/assert-credentials.test.ts"];
+const CALLS = ["shared/window/test/routes.test.ts"];
+const CREDENTIAL_CALLS = ["shared/window/test/credentials.test.ts"];
 const PODS = ["services/ws-connector/test/asserts.test.ts"];
 const WHOLE = ["test/integration/restoring.test.ts"];
 
@@ -285,7 +285,7 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lua/assert_routes.lua",
     find: "write_all_brought(batch)",
     replace: "",
-    tests: ["shared/window/test/assert-routes.test.ts"],
+    tests: ["shared/window/test/routes.test.ts"],
   },
   {
     name: "a partition that cannot be asserted holds up no other",

@@ -2,14 +2,14 @@ import type { Mutation } from "../mutation.ts";
 
 const REDIS = "shared/window/src/redis";
 const LINKS = "shared/window/test/cluster-links.test.ts";
-const FAILURES = "shared/window/test/cluster-failures.test.ts";
-const MOVES = "shared/window/test/cluster-moves.test.ts";
-const RESET = "shared/window/test/cluster-reset.test.ts";
+const FAILURES = "shared/window/test/cluster-links.test.ts";
+const MOVES = "shared/window/test/cluster-acceptance.test.ts";
+const RESET = "shared/window/test/cluster-window.test.ts";
 const FIGURES = "shared/window/test/cluster-figures.test.ts";
-const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
-const SLOT_MAP = "shared/window/test/slot-map.test.ts";
-const CHANNEL = "shared/window/test/cluster-channel.test.ts";
-const SETUP = "shared/window/test/cluster-setup.test.ts";
+const INQUIRY = "shared/window/test/cluster-members.test.ts";
+const SLOT_MAP = "shared/window/test/cluster-members.test.ts";
+const CHANNEL = "shared/window/test/cluster-services.test.ts";
+const SETUP = "shared/window/test/cluster-services.test.ts";
 
 /** What holds on a Redis Cluster, whatever befalls its nodes and slots. */
 export const CLUSTER_MUTATIONS: readonly Mutation[] = [
@@ -256,7 +256,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: `${REDIS}/usable-listeners.ts`,
     find: "async (listener) => await listener()",
     replace: "(listener) => listener()",
-    tests: ["shared/window/test/usable-listeners.test.ts"],
+    tests: ["shared/window/test/redis-link.test.ts"],
   },
   {
     name: "a channel that is subscribed to while the link is set up is heard",
@@ -284,13 +284,13 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: `${REDIS}/clock-offset.ts`,
     find: "if (isWrong) this.#logger.warn",
     replace: "if (false) this.#logger.warn",
-    tests: ["shared/window/test/clock-offset.test.ts"],
+    tests: ["shared/window/test/deadlines.test.ts"],
   },
   {
     name: "a primary without a replica is seen",
     file: `${REDIS}/replica-progress.ts`,
     find: "acknowledged.filter((acked) => acked !== Number.NEGATIVE_INFINITY)",
     replace: "acknowledged",
-    tests: ["shared/window/test/replica-progress.test.ts"],
+    tests: ["shared/window/test/cluster-members.test.ts"],
   },
 ];

@@ -285,6 +285,6 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/agent-limits.ts",
     find: "isIssuer(principal) ? limits.agentsPerIssuer : limits.agentsPerKey",
     replace: "limits.agentsPerKey",
-    tests: ["shared/window/test/agents-per-key.test.ts"],
+    tests: ["shared/window/test/principal-agents.test.ts"],
   },
 ];

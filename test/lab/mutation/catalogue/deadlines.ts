@@ -5,7 +5,7 @@ const CALL = "shared/window/src/redis/deadline-calls.ts";
 const DOWN = "shared/window/src/redis/link-down.ts";
 const CLOCK = "shared/window/src/redis/redis-clock.ts";
 const CALLS = ["shared/window/test/deadlines.test.ts"];
-const CLOCKS = ["shared/window/test/redis-clock.test.ts"];
+const CLOCKS = ["shared/window/test/deadlines.test.ts"];
 
 /** That nothing takes effect after its sender was told `unavailable`, however late Redis comes to it. */
 export const DEADLINE_MUTATIONS: readonly Mutation[] = [
@@ -42,7 +42,7 @@ export const DEADLINE_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/bind_claim.lua`,
     find: "if is_late(now, deadline) then",
     replace: "if false then",
-    tests: ["shared/window/test/claims-partitions.test.ts"],
+    tests: ["shared/window/test/claims.test.ts"],
   },
   {
     name: "nor does a feedback",

@@ -1,10 +1,10 @@
 import type { Mutation } from "../mutation.ts";
 
-const AGGREGATES = "shared/window/test/aggregates.test.ts";
+const AGGREGATES = "shared/window/test/counters.test.ts";
 const SECRETS = "test/integration/secrets.test.ts";
 const RATE_LIMITS = "services/gateway/test/rate-limits.test.ts";
 const OUTAGES = "services/gateway/test/outages.test.ts";
-const WINDOW_LIMIT = "shared/window/test/rate-limit.test.ts";
+const WINDOW_LIMIT = "shared/window/test/limits.test.ts";
 
 /** API keys, limits and feedback. */
 export const GATEWAY_MUTATIONS: readonly Mutation[] = [

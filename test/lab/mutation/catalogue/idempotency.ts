@@ -1,7 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
 const LUA = "shared/window/src/lua";
-const CLAIMS_OVER_PARTITIONS = "shared/window/test/claims-partitions.test.ts";
+const CLAIMS_OVER_PARTITIONS = "shared/window/test/claims.test.ts";
 
 /** Idempotency-Keys and the claims on them, which the window keeps. */
 export const IDEMPOTENCY_MUTATIONS: readonly Mutation[] = [

@@ -3,9 +3,9 @@ import type { Mutation } from "../mutation.ts";
 const REDIS = "shared/window/src/redis";
 const LINKS = "shared/window/test/cluster-links.test.ts";
 const SEEN = "test/integration/cluster-completeness.test.ts";
-const LAPSES = "shared/window/test/cluster-lapses.test.ts";
-const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
-const MEMBER = "shared/window/test/cluster-member.test.ts";
+const LAPSES = "shared/window/test/cluster-figures.test.ts";
+const INQUIRY = "shared/window/test/cluster-members.test.ts";
+const MEMBER = "shared/window/test/cluster-members.test.ts";
 
 /** What a report may lack after a Redis Cluster lost something, and says so. */
 export const LAPSE_MUTATIONS: readonly Mutation[] = [
@@ -49,7 +49,7 @@ export const LAPSE_MUTATIONS: readonly Mutation[] = [
     file: `${REDIS}/replica-progress.ts`,
     find: ": Math.min(...acknowledged);",
     replace: ": Math.max(...acknowledged);",
-    tests: ["shared/window/test/replica-progress.test.ts"],
+    tests: ["shared/window/test/cluster-members.test.ts"],
   },
   {
     name: "who knows of the election that replaced it was not cut off",
@@ -105,14 +105,14 @@ export const LAPSE_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lua/record_promotions.lua",
     find: "math.min(since_of[place] or since, since)",
     replace: "since_of[place] or since",
-    tests: ["shared/window/test/lapses.test.ts"],
+    tests: ["shared/window/test/snapshot.test.ts"],
   },
   {
     name: "a later promotion does not have an earlier one forgotten",
     file: "shared/window/src/lua/record_promotions.lua",
     find: "math.min(since_of[place] or since, since)",
     replace: "since",
-    tests: ["shared/window/test/lapses.test.ts"],
+    tests: ["shared/window/test/snapshot.test.ts"],
   },
   {
     name: "who never reached a primary does not say until when it answered",
@@ -126,14 +126,14 @@ export const LAPSE_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lapses.ts",
     find: "generation !== null && generation > began",
     replace: "false",
-    tests: ["shared/window/test/lapses.test.ts"],
+    tests: ["shared/window/test/snapshot.test.ts"],
   },
   {
     name: "what a window may lack ends with a window that keeps nothing",
     file: "shared/window/src/lua/begin_window.lua",
     find: "redis.call('HSET', window_key, 'promoted', '')",
     replace: "",
-    tests: ["shared/window/test/lapses.test.ts"],
+    tests: ["shared/window/test/snapshot.test.ts"],
   },
   {
     name: "a lost shard costs reports its own figures alone",
@@ -154,13 +154,13 @@ export const LAPSE_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lapses.ts",
     find: "logger.warn({ link: link.name, places }",
     replace: "logger.debug({ link: link.name, places }",
-    tests: ["shared/window/test/cluster-lapses.test.ts"],
+    tests: ["shared/window/test/cluster-figures.test.ts"],
   },
   {
     name: "a primary that forgot the others does not hide them",
     file: "shared/window/src/redis/cluster-inquiry.ts",
     find: " && servedSlots(word.map) === SLOTS",
     replace: "",
-    tests: ["shared/window/test/cluster-lapses.test.ts"],
+    tests: ["shared/window/test/cluster-figures.test.ts"],
   },
 ];

@@ -126,7 +126,7 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/window-records.ts",
     find: "control === null ? ofPartitions : [control, ...ofPartitions]",
     replace: "control === null ? ofPartitions : [control]",
-    tests: ["shared/window/test/window-losses.test.ts"],
+    tests: ["shared/window/test/next-window.test.ts"],
   },
   {
     name: "relay check finds fault where the agent's partition is out of reach",
@@ -140,7 +140,7 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/reach-log.ts",
     find: "if (hasChanged) this.#tell(missing);",
     replace: "",
-    tests: ["shared/window/test/reach-log.test.ts"],
+    tests: ["shared/window/test/out-of-reach.test.ts"],
   },
   {
     name: "pods of one process are told apart in its log",
@@ -154,7 +154,7 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/redis/link-state.ts",
     find: 'this.#reported === undefined ? "info" : "warn"',
     replace: '"info"',
-    tests: ["shared/window/test/link-state.test.ts", "test/integration/lost-shard.test.ts"],
+    tests: ["shared/window/test/link-down.test.ts", "test/integration/lost-shard.test.ts"],
   },
   {
     name: "who is refused is told which partition is out of reach",
@@ -168,7 +168,7 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/redis/link-down.ts",
     find: "down.find(isMisconfigured) ?? ",
     replace: "",
-    tests: ["shared/window/test/link-state.test.ts"],
+    tests: ["shared/window/test/link-down.test.ts"],
   },
   {
     name: "counts of online agents say what they are without",

@@ -98,14 +98,14 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: PRESENCE,
     find: "local epoch = kind == 'heartbeat' and owns and owner.epoch",
     replace: "local epoch = owns and owner.epoch",
-    tests: ["shared/window/test/accept-presence.test.ts", "shared/window/test/routes.test.ts"],
+    tests: ["shared/window/test/acceptance.test.ts", "shared/window/test/routes.test.ts"],
   },
   {
     name: "a heartbeat gives its connection no newer epoch",
     file: PRESENCE,
     find: "local epoch = kind == 'heartbeat' and owns and owner.epoch or tick(batch)",
     replace: "local epoch = tick(batch)",
-    tests: ["shared/window/test/accept-presence.test.ts", "shared/window/test/cluster-leases.test.ts"],
+    tests: ["shared/window/test/acceptance.test.ts", "shared/window/test/cluster-acceptance.test.ts"],
   },
   {
     name: "a heartbeat, or register, waits for a release that would take what it gives",
@@ -168,14 +168,14 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: SERVER_CHANNEL,
     find: "if (answers.some((isAnswered) => isAnswered)) this.#silentLooks += 1;",
     replace: "this.#silentLooks += 1;",
-    tests: ["shared/window/test/server-channel.test.ts"],
+    tests: ["shared/window/test/pod-channel.test.ts"],
   },
   {
     name: "a channel on which deliveries come in is not given up",
     file: SERVER_CHANNEL,
     find: "    this.#silentLooks = 0;\n    subscription.missed = 0;\n    for",
     replace: "    for",
-    tests: ["shared/window/test/server-channel.test.ts"],
+    tests: ["shared/window/test/pod-channel.test.ts"],
   },
   {
     name: "a subscription that is gone while others live is made anew",
@@ -189,7 +189,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/pod-channel.ts",
     find: "calls.onMoved(() => void this.#place());",
     replace: "",
-    tests: ["shared/window/test/cluster-channel.test.ts"],
+    tests: ["shared/window/test/cluster-services.test.ts"],
   },
   {
     name: "no ack of a register before deliveries flow",

@@ -2,8 +2,8 @@ import type { Mutation } from "../mutation.ts";
 
 const LUA = "shared/window/src/lua";
 const LEASES = ["shared/window/test/pod-leases.test.ts"];
-const ASSERTS = ["shared/window/test/assert-routes.test.ts"];
-const CLUSTER = ["shared/window/test/cluster-leases.test.ts"];
+const ASSERTS = ["shared/window/test/routes.test.ts"];
+const CLUSTER = ["shared/window/test/cluster-acceptance.test.ts"];
 
 /** That a pod that nobody hears for a moment loses no agent, and that no epoch is given twice. */
 export const POD_LEASE_MUTATIONS: readonly Mutation[] = [
@@ -159,6 +159,6 @@ export const POD_LEASE_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/pod-channel.ts",
     find: "if (former !== undefined) await this.#leave(former, p);",
     replace: "",
-    tests: ["shared/window/test/cluster-channel.test.ts"],
+    tests: ["shared/window/test/cluster-services.test.ts"],
   },
 ];

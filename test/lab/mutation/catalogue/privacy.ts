@@ -2,7 +2,7 @@ import type { Mutation } from "../mutation.ts";
 
 const LOGGING = "shared/runtime/test/logging.test.ts";
 const SECRETS = "test/integration/secrets.test.ts";
-const AGGREGATES = "shared/window/test/aggregates.test.ts";
+const AGGREGATES = "shared/window/test/counters.test.ts";
 
 /** What is neither kept nor logged. */
 export const PRIVACY_MUTATIONS: readonly Mutation[] = [

@@ -9,7 +9,7 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/redis/bounded-redis.ts",
     find: "setTimeout(() => setImmediate(giveUp),",
     replace: "setTimeout(giveUp,",
-    tests: ["shared/window/test/redis-link.test.ts"],
+    tests: ["shared/window/test/deadlines.test.ts"],
   },
   {
     name: "a subscriber's connection outlives a call without an answer",
@@ -164,20 +164,20 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/acceptance/acceptor.ts",
     find: '      await link.probe("SPUBLISH", nobody, "");\n',
     replace: "      void nobody;\n",
-    tests: ["shared/window/test/acceptor-faults.test.ts"],
+    tests: ["shared/window/test/acceptance-calls.test.ts"],
   },
   {
     name: "a link that may not read whom agents accept envelopes from is not used",
     file: "shared/window/src/acceptance/acceptor.ts",
     find: '      await link.probe(acceptFromCommand, acceptFrom, "-");\n',
     replace: "      void acceptFromCommand;\n      void acceptFrom;\n",
-    tests: ["shared/window/test/acceptor-faults.test.ts"],
+    tests: ["shared/window/test/acceptance-calls.test.ts"],
   },
   {
     name: "a full call waits for nobody",
     file: "shared/window/src/acceptance/lane.ts",
     find: "if (this.#isFull) this.#endWait?.();",
     replace: "",
-    tests: ["shared/window/test/gathering.test.ts"],
+    tests: ["shared/window/test/acceptance-calls.test.ts"],
   },
 ];

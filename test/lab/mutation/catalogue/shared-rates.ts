@@ -46,20 +46,20 @@ export const SHARED_RATE_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/principal-shares.ts",
     find: "partitionKeys.shares(p, limit, digest)",
     replace: 'partitionKeys.shares(p, "", digest)',
-    tests: ["shared/window/test/principal-shares.test.ts"],
+    tests: ["shared/window/test/limits.test.ts"],
   },
   {
     name: "the part of a pod that is gone is the others' again",
     file: LEASE,
     find: "redis.call('ZREMRANGEBYSCORE', shares_key, '-inf', digits(now))",
     replace: "",
-    tests: ["shared/window/test/principal-shares.test.ts"],
+    tests: ["shared/window/test/limits.test.ts"],
   },
   {
     name: "nothing stays in Redis of rates that nobody shares",
     file: LEASE,
     find: "redis.call('PEXPIRE', shares_key, lease)",
     replace: "",
-    tests: ["shared/window/test/principal-shares.test.ts"],
+    tests: ["shared/window/test/limits.test.ts"],
   },
 ];
