@@ -3,11 +3,8 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
 import { CONTROL_MEMBERS } from "../../src/cli/control/request.ts";
 import { nearest } from "../../src/cli/nearest.ts";
-import type { Connector } from "../../src/index.ts";
-import { RelayError } from "../../src/index.ts";
-import { unlessAway } from "../../src/unless-away.ts";
 import { shared } from "../fixture.ts";
-import { errorOf, jsonLines } from "../kit.ts";
+import { jsonLines } from "../kit.ts";
 import { Shell } from "./shell.ts";
 
 const shell = shared(new Shell());
@@ -63,13 +60,4 @@ describe("relay completion", () => {
   test("refuses another shell", async () => {
     expect((await shell.run(["completion", "csh"])).code).toBe(2);
   });
-});
-
-test("What went out before the relay went away has an unknown outcome", async () => {
-  const away = { state: { status: "reconnecting" }, on: () => () => {} } as unknown as Connector;
-  const rejected = unlessAway(away, 1, async (signal) => {
-    await new Promise((aborted) => signal.addEventListener("abort", aborted));
-    throw new RelayError("aborted", { outcome: "unknown" });
-  });
-  expect(await errorOf(rejected)).toMatchObject({ code: "unreachable", outcome: "unknown", retry: "never" });
 });

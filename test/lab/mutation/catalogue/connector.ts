@@ -35,7 +35,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/unless-away.ts",
     find: "setTimeout(() => away.abort(), awayMs)",
     replace: "setTimeout(() => {}, awayMs)",
-    tests: ["connector/test/cli/words.test.ts"],
+    tests: ["connector/test/cli/sharing.test.ts"],
   },
   {
     name: "a slip is answered with a word of ours, never with what was typed",
@@ -344,6 +344,6 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/control/clients.ts",
     find: "this.#unproven.has(socket) && socket.destroy()",
     replace: "{}",
-    tests: ["connector/test/cli/control-strangers.test.ts"],
+    tests: ["connector/test/cli/control-channel.test.ts"],
   },
 ];
