@@ -10,8 +10,8 @@ import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { holdIntervals } from "../times.ts";
 import { asker, BOB, ControlSockets, HELLO } from "./control-kit.ts";
-import { setHome } from "./home.ts";
 import { CommandLine } from "./kit.ts";
+import { setHome } from "./running.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 const sockets = new ControlSockets(line);

@@ -1,7 +1,8 @@
+import { expect } from "@jest/globals";
 import { freePort } from "../../../test/support/free-port.ts";
 import type { Pod } from "../../../test/support/relay.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
-import { Stage } from "../kit.ts";
+import { jsonLines, Stage } from "../kit.ts";
 import type { Environment, Running } from "./running.ts";
 import { Shell } from "./shell.ts";
 
@@ -122,4 +123,22 @@ export class IssuedCommandLine extends CommandLine {
 
 function idOf(name: string): string {
   return `agent://acme.${name}`;
+}
+
+/** Runs a command line with `--json`, which must fail in this way, and say so in one line. @returns what stderr held. */
+export async function expectFailure(
+  line: CommandLine,
+  args: string[],
+  exitCode: number,
+  code: string,
+  env = {},
+): Promise<string> {
+  const { code: ended, stdout, stderr } = await line.run(args, { env });
+  expect([ended, stdout]).toEqual([exitCode, ""]);
+  const reports = jsonLines(stderr).filter(({ event }) => event !== "waiting");
+  const [{ retry, ...error }, ...more] = reports as [Record<string, unknown>];
+  const texts = { message: expect.any(String), hint: expect.any(String) };
+  expect([error, more]).toEqual([{ event: "error", ...texts, code, outcome: "refused" }, []]);
+  expect(["never", "fix", "later"]).toContain(retry);
+  return stderr;
 }

@@ -1,15 +1,14 @@
-import { execFile, execFileSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { basename } from "node:path";
-import { promisify } from "node:util";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next } from "../kit.ts";
 import { BOB, ControlSockets, HELLO } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
-import { BIN, Process } from "./process.ts";
+import { BIN, Process } from "./running.ts";
 
 /** What only a process of its own can show. All else about the commands is tested in the process of the tests. */
 
@@ -116,17 +115,6 @@ describe("The process of relay listen --exec", () => {
     await sender.send(BOB, {});
     await until("a program ran", async () => (await line.text("started")) !== "");
   });
-});
-
-test("relay keygen run twice with its output in a file leaves key and record, though the shell emptied the file", async () => {
-  const keygen = `"${process.execPath}" "${BIN}" keygen --agent agent://gail > gail.record.json`;
-  const run = () => promisify(execFile)("sh", ["-ec", keygen], { cwd: line.folder });
-  await run();
-  const [key, record] = await Promise.all([readFile("gail.json"), line.text("gail.record.json")]);
-  await run();
-  expect(await readFile("gail.json")).toEqual(key);
-  expect(await line.text("gail.record.json")).toBe(record);
-  expect(JSON.parse(record)).toMatchObject({ alg: "ed25519", agents: ["agent://gail"] });
 });
 
 test("relay names the Node that it needs, and two ways to it, on one that runs no TypeScript", async () => {

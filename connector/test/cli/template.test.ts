@@ -7,7 +7,7 @@ import { expect, test } from "@jest/globals";
 import { WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { sharedByAll } from "../fixture.ts";
-import { Process } from "./process.ts";
+import { Process } from "./running.ts";
 import { Shell } from "./shell.ts";
 
 const CONNECTOR = new URL("../../", import.meta.url);

@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from "@jest/globals";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { atHome } from "../cli/home.ts";
-import { BIN, Process } from "../cli/process.ts";
+import { atHome, BIN, Process } from "../cli/running.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
 import { Host, McpStage } from "./kit.ts";

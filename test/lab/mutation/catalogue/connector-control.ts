@@ -112,14 +112,14 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/mcp-token.ts",
     find: "    await requireOwn(handle, file, own);\n",
     replace: "",
-    tests: ["connector/test/cli/mcp-token.test.ts"],
+    tests: ["connector/test/cli/private-files.test.ts"],
   },
   {
     name: "no link says which token relay mcp has",
     file: "connector/src/cli/mcp-token.ts",
     find: " | constants.O_NOFOLLOW",
     replace: "",
-    tests: ["connector/test/cli/mcp-token.test.ts"],
+    tests: ["connector/test/cli/private-files.test.ts"],
   },
   {
     name: "a client of relay mcp that does not read has one notification kept",
@@ -140,7 +140,7 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/connection-reports.ts",
     find: 'repeats.next("overflow")',
     replace: "0",
-    tests: ["connector/test/cli/repeats.test.ts"],
+    tests: ["connector/test/cli/output.test.ts"],
   },
   {
     name: "one sender's flood drops nobody else's deliveries",

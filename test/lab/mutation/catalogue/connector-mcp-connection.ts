@@ -84,20 +84,20 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/relay-http.ts",
     find: 'answer.status >= 500 ? "unknown" : "refused"',
     replace: '"refused"',
-    tests: ["connector/test/cli/gateway-outcomes.test.ts"],
+    tests: ["connector/test/cli/send.test.ts"],
   },
   {
     name: "relay check takes no page for a relay",
     file: "connector/src/cli/reach-checks.ts",
     find: 'await http.get("/health")',
     replace: 'await http.request("/health")',
-    tests: ["connector/test/cli/setup.test.ts"],
+    tests: ["connector/test/cli/check.test.ts"],
   },
   {
     name: "relay status tells of others where one agent cannot be told",
     file: "connector/src/cli/commands/status.ts",
     find: "failure !== undefined && all.every((one) => one.failure)",
     replace: "failure !== undefined",
-    tests: ["connector/test/cli/status.test.ts"],
+    tests: ["connector/test/cli/check.test.ts"],
   },
 ];

@@ -63,7 +63,7 @@ export const CONNECTOR_MCP_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/said-text.ts",
     find: "\\p{Default_Ignorable_Code_Point}",
     replace: "\\p{Bidi_Control}",
-    tests: ["connector/test/frames.test.ts", "connector/test/cli/terminal.test.ts"],
+    tests: ["connector/test/frames.test.ts", "connector/test/cli/output.test.ts"],
   },
   {
     name: "headers of MCP over HTTP have a time to come in",

@@ -56,7 +56,7 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/exit-codes.ts",
     find: "Object.hasOwn(CODES, code) ? (CODES[code] as number) : EXIT.refused",
     replace: "CODES[code] ?? EXIT.refused",
-    tests: ["connector/test/cli/said-codes.test.ts"],
+    tests: ["connector/test/cli/output.test.ts"],
   },
   {
     name: "a receipt overwrites no file",

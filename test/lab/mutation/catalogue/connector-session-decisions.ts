@@ -14,7 +14,7 @@ export const CONNECTOR_SESSION_DECISION_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/commands/decisions.ts",
     find: ".can_deliver_realtime !== false",
     replace: ".can_deliver_realtime !== null",
-    tests: ["connector/test/cli/session-commands.test.ts"],
+    tests: ["connector/test/cli/sessions.test.ts"],
   },
   {
     name: "a model that forgot a request finds it in its status until it is decided",

@@ -10,7 +10,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     tests: [
       "test/local/until-in-force.test.ts",
       "test/local/keys-in-force.test.ts",
-      "connector/test/cli/setup.test.ts",
+      "connector/test/cli/check.test.ts",
     ],
   },
   {
@@ -60,7 +60,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/private-file.ts",
     find: "  await to.chmod(mode & 0o777);\n",
     replace: "",
-    tests: ["connector/test/cli/private-file.test.ts"],
+    tests: ["connector/test/cli/private-files.test.ts"],
   },
   {
     name: "the lock of the keys file is free again when its holder died while it took it over",
