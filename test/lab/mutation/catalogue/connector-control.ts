@@ -84,14 +84,14 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/commands/listen.ts",
     find: "if (io.signal.aborted) notRun += 1;",
     replace: "if (notRun > 0) notRun += 1;",
-    tests: ["connector/test/cli/exec.test.ts"],
+    tests: ["connector/test/cli/listen-exec.test.ts"],
   },
   {
     name: "what a program leaves behind has no pipe of the listener",
     file: "connector/src/cli/programs.ts",
     find: "    child.stdout?.destroy();\n",
     replace: "",
-    tests: ["connector/test/cli/exec.test.ts"],
+    tests: ["connector/test/cli/listen-exec.test.ts"],
   },
   {
     name: "what a program leaves behind keeps no later delivery waiting",

@@ -28,7 +28,7 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     file: "connector/templates/typescript/main.ts",
     find: "console.error(`",
     replace: "console.error(message, hint, `",
-    tests: ["connector/test/cli/template.test.ts"],
+    tests: ["connector/test/cli/init.test.ts"],
   },
   {
     name: "what others cause is printed no more than a hundred times",
