@@ -56,14 +56,14 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/mcp/tool.ts",
     find: "const text = printable(json);",
     replace: "const text = json;",
-    tests: ["connector/test/mcp/unseen.test.ts"],
+    tests: ["connector/test/mcp/messages.test.ts"],
   },
   {
     name: "what nobody sees in a message is escaped in a tool's structured content",
     file: "connector/src/mcp/tool.ts",
     find: "membersOf(parseJson(printableValues(json)))",
     replace: "output",
-    tests: ["connector/test/mcp/unseen.test.ts"],
+    tests: ["connector/test/mcp/messages.test.ts"],
   },
   {
     name: "a listener that is stopped leaves its control socket at once",
@@ -126,14 +126,14 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/mcp/server.ts",
     find: "|| isUnread ||",
     replace: "||",
-    tests: ["connector/test/mcp/unread.test.ts"],
+    tests: ["connector/test/mcp/waiting.test.ts"],
   },
   {
     name: "a client of relay mcp whose stream is behind has none kept",
     file: "connector/src/mcp/server.ts",
     find: "|| isUnread || isBehind()",
     replace: "|| isUnread",
-    tests: ["connector/test/mcp/unread.test.ts"],
+    tests: ["connector/test/mcp/waiting.test.ts"],
   },
   {
     name: "one sender's flood is one line a minute of relay listen",
@@ -147,6 +147,6 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/oldest-of-most.ts",
     find: "counts.get(senderOf(item)) === most",
     replace: "counts.has(senderOf(item))",
-    tests: ["connector/test/parts.test.ts", "connector/test/mcp/message-queue.test.ts"],
+    tests: ["connector/test/parts.test.ts", "connector/test/mcp/waiting.test.ts"],
   },
 ];

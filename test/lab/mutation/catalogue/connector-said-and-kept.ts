@@ -70,7 +70,7 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/mcp/decided-sessions.ts",
     find: "if (this.#known.has(session.sessionId))",
     replace: "if (this.#sessions.has(session.sessionId))",
-    tests: ["connector/test/mcp/session-lists.test.ts"],
+    tests: ["connector/test/mcp/sessions.test.ts"],
   },
   {
     name: "the session that a decision names has an id of bounded length",
