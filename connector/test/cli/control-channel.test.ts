@@ -163,6 +163,8 @@ test("a client that is killed before it has read its answer ends nobody's connec
 });
 
 test("a client that never ends its line is let go, whether it has the key or not", async () => {
+  // Its silence would end it also.
+  holdIntervals();
   await line.listen("alice");
   const path = await sockets.of();
   const endless = [(await sockets.dial(path)).resume(), sockets.connect(path)];

@@ -6,7 +6,6 @@ import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import type { Frame } from "../../../test/support/agent.ts";
 import { freePort } from "../../../test/support/free-port.ts";
 import { until } from "../../../test/support/until.ts";
-import { serveWhole } from "../../../test/support/whole-relay.ts";
 import type { Running } from "../cli/running.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, testAgent } from "../kit.ts";
@@ -213,38 +212,6 @@ describe("The first call after a connection has ended begins another, without a 
     });
     expect(alice.events).not.toContain("closed");
   });
-});
-
-test("A model's agent comes back after the relay was gone, and what it said meanwhile goes out", async () => {
-  const network = await stage.network();
-  const url = `http://${network.host}`;
-  const [alice, bob] = [await stage.onlineHost("alice", url), await stage.onlineHost("bob", url)];
-  network.cut();
-  await alice.untilConnection("reconnecting");
-  const sending = alice.call("send_message", { to: BOB, message: "still there?" });
-  await alice.untilRead();
-  network.heal();
-  expect(await sending).toMatchObject({ envelope_id: expect.any(String) });
-  await bob.untilConnection("online");
-  await alice.call("send_message", { to: BOB, message: "again" });
-  const heard: string[] = [];
-  while (!heard.includes("again")) heard.push((await bob.take(1))[0].payload.message);
-  expect(alice.events[0]).toBe("online");
-  expect(alice.events).toContain("reconnecting");
-  expect(alice.events.at(-1)).toBe("online");
-});
-
-test("A model's agent goes on at another pod when its pod drains, and the model with it", async () => {
-  const leaving = await serveWhole(stage.relay);
-  const proxy = await stage.proxy(leaving.url);
-  const alice = await stage.onlineHost("alice", proxy.url);
-  const waiting = alice.call("wait_for_messages", { timeout_seconds: 50 });
-  await alice.untilRead();
-  proxy.lead(stage.url);
-  await leaving.stop();
-  const bob = await stage.online("bob", stage.url);
-  await bob.send(ALICE, { n: 1 }, { waitOnline: 20_000 });
-  expect(await waiting).toMatchObject({ messages: [{ payload: { n: 1 } }] });
 });
 
 describe("A line that is no message", () => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { SessionNotices } from "../../src/cli/control/session-notices.ts";
-import type { McpAgent } from "../../src/mcp/agent.ts";
+import { Emitter } from "../../src/emitter.ts";
+import { McpAgent } from "../../src/mcp/agent.ts";
+import type { AgentConnection } from "../../src/mcp/agent-connection.ts";
 import { DecidedSessions } from "../../src/mcp/decided-sessions.ts";
 import { UNTRUSTED_NOTE } from "../../src/mcp/instructions.ts";
 import { SessionRequests } from "../../src/mcp/session-requests.ts";
@@ -85,23 +87,6 @@ describe("A request that its target received", () => {
     expect((await alice.call("my_status")).pending_sessions).toEqual([]);
   });
 
-  test("is approved to whom signed it, which the result names, whatever the relay's notice says", async () => {
-    const proxy = await stage.proxy(stage.url);
-    const alice = await stage.onlineHost("alice", proxy.url);
-    const [bob, carol] = [await stage.online("bob", stage.url), await stage.online("carol", stage.url)];
-    const { sessionId: session_id } = await bob.requestSession(ALICE, PROPOSAL);
-    await alice.call("wait_for_messages");
-    const [created_at_iso, expires_at_iso] = [Date.now(), Date.now() + 60_000].map((ms) => new Date(ms).toISOString());
-    const sessions = [{ session_id, requester: CAROL, created_at_iso, expires_at_iso }];
-    proxy.tell({ frame: "notice", notice: "pending_sessions", agent_id: ALICE, total: 1, sessions });
-    await carol.send(ALICE, { text: "after the notice" });
-    await alice.call("wait_for_messages");
-    const approved = { session_id, session_status: "approved", to: BOB };
-    expect(await alice.call("approve_session", { session_id })).toMatchObject({ ...approved, duplicate: false });
-    expect(await next(bob)).toMatchObject({ type: "session.approve", sessionId: session_id });
-    expect(await alice.call("approve_session", { session_id })).toMatchObject({ ...approved, duplicate: true });
-  });
-
   test("can be approved by a process that was started later", async () => {
     const former = await stage.online("alice", stage.url);
     const bob = await stage.online("bob", stage.url);
@@ -135,25 +120,15 @@ describe("A decision that was made while its requester was away", () => {
     }
   });
 
-  test("is told once, also where the connection was lost and the relay tells it again", async () => {
-    const former = await stage.online("carol", stage.url);
-    const bob = await stage.online("bob", stage.url);
-    const { sessionId } = await former.requestSession(BOB, PROPOSAL);
-    await former.close();
-    await stage.untilGone(CAROL);
-    await bob.reject(sessionId, CAROL);
-    const proxy = await stage.proxy(stage.url);
-    const carol = await stage.onlineHost("carol", proxy.url);
-    await carol.call("wait_for_messages");
-    proxy.cut();
-    await until("it was lost", () => carol.events.includes("reconnecting"));
-    const told = () => carol.events.filter((event) => event === "decided_sessions").length;
-    await until("the relay told it again", () => told() > 1);
-    await bob.send(CAROL, { n: 1 }, { waitOnline: 15_000 });
-    const { messages, ...rest } = await carol.call("wait_for_messages");
-    expect(messages).toMatchObject([{ payload: { n: 1 } }]);
-    expect(rest).not.toHaveProperty("decided_sessions");
-    expect((await carol.call("my_status")).decided_sessions).toHaveLength(1);
+  test("is told once, however often the relay tells it again", () => {
+    const emitter = new Emitter();
+    const connector = { agent: ALICE, state: {}, on: emitter.on.bind(emitter), start: async () => {} };
+    const lookUps = { presenceOf: async () => ({}), sessionOf: async () => ({}) };
+    const agent = new McpAgent(connector as unknown as AgentConnection, lookUps);
+    agent.start();
+    for (let n = 0; n < 3; n += 1) emitter.emit("notice", { kind: "decided_sessions", sessions: [decided("ses_1")] });
+    expect(agent.queue.size).toBe(1);
+    expect(agent.decisions.all()).toEqual([decided("ses_1")]);
   });
 });
 
