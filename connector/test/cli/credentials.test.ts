@@ -6,7 +6,51 @@ import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { answerLookUps, said } from "../look-ups.ts";
 import { leapingTime, Waits } from "../times.ts";
-import { IssuedCommandLine } from "./kit.ts";
+import { CommandLine } from "./kit.ts";
+
+/** Agents of one issuer, which the relay knows and all of them pin; their keys stand in no list. */
+class IssuedCommandLine extends CommandLine {
+  readonly #agents: readonly string[];
+
+  /** @param names of agents below agent://acme.: their key files are called so. */
+  constructor(...names: readonly string[]) {
+    super("lister");
+    this.#agents = names;
+  }
+
+  override async start(): Promise<void> {
+    await super.start();
+    await this.print("acme.record.json", ["issuer", "new", "--issuer", "acme", "--out", "acme.issuer.json"]);
+    const issuers = [await this.json("acme.record.json")];
+    const { record, apiKeyRecord } = this.stage.agent("lister");
+    await this.stage.relay.writeKeys({ signing_keys: [record], api_keys: [apiKeyRecord], issuers });
+    for (const name of this.#agents) {
+      await this.print(`${name}.public.json`, ["keygen", "--agent", idOf(name), "--out", `${name}.json`]);
+      await this.issue(name);
+    }
+    await this.shut();
+    await this.serve();
+  }
+
+  /** Puts a new credential into the agent's key file. @param options of `relay issue`. */
+  async issue(name: string, ...options: string[]): Promise<void> {
+    const key = ["--key", `${name}.public.json`, ...options];
+    await this.print("given.credential", ["issue", "--issuer", "acme.issuer.json", "--agent", idOf(name), ...key]);
+    const trust = ["--trust", "acme.record.json"];
+    await this.print("result", ["credential", "given.credential", "--key", `${name}.json`, ...trust]);
+  }
+
+  /** Writes what a command prints to a file. */
+  async print(name: string, args: readonly string[]): Promise<void> {
+    const { code, stdout, stderr } = await this.run(args);
+    if (code !== 0) throw new Error(stderr);
+    await this.write(name, stdout);
+  }
+}
+
+function idOf(name: string): string {
+  return `agent://acme.${name}`;
+}
 
 const line = shared(new IssuedCommandLine("ann", "bob"));
 const BOB = "agent://acme.bob";

@@ -124,12 +124,6 @@ describe("ask_agent", () => {
     expect(await alice.call("wait_for_messages", { timeout_seconds: 0 })).toMatchObject({ messages: [] });
   });
 
-  test("says that nobody received it", async () => {
-    const alice = await stage.onlineHost("alice", stage.url);
-    const nobody = await alice.error("ask_agent", { to: "agent://carol", message: "hi" });
-    expect(nobody).toMatchObject({ code: "target_not_online", outcome: "refused", retry: "later" });
-  });
-
   test("says that no reply came in time, which then comes as a message", async () => {
     const alice = await stage.onlineHost("alice", stage.url);
     const bob = await stage.online("bob-hmac", stage.url);

@@ -7,11 +7,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     file: "deploy/keys/in-force.ts",
     find: "answer === true || (isLate && answer === undefined)",
     replace: "answers.length > 0",
-    tests: [
-      "test/local/until-in-force.test.ts",
-      "test/local/keys-in-force.test.ts",
-      "connector/test/cli/check.test.ts",
-    ],
+    tests: ["test/local/until-in-force.test.ts", "test/local/keys-in-force.test.ts"],
   },
   {
     name: "a relay that showed that it lacks a change does not have it by saying nothing more",
