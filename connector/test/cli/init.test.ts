@@ -249,7 +249,8 @@ describe("relay init", () => {
   test.each(['/packages/a"b.tgz', "/packages/../x.tgz", "//elsewhere.example/a.tgz", "/packages/a b.tgz\n-r other"])(
     "takes no package from a path such as %j, whatever the relay says",
     async (path) => {
-      const packages = ["agent-relay-connector", "agent-relay-testing"].map((name) => ({ name, path }));
+      const integrity = `sha512-${"A".repeat(86)}==`;
+      const packages = ["agent-relay-connector", "agent-relay-testing"].map((name) => ({ name, path, integrity }));
       await using server = await answering({ ok: true, packages });
       expect(await refusal(["a", "--url", server.url])).toMatchObject({ code: "not_found" });
     },
