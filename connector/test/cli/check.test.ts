@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { keysCommand } from "../../../test/local/commands.ts";
 import { until } from "../../../test/support/until.ts";
@@ -316,10 +317,12 @@ describe("Where nobody vouches for the relay's certificate", () => {
     expect(jsonLines(listened.stderr)).toMatchObject([{ event: "error", ...told }]);
   });
 
-  test("the file of NODE_EXTRA_CA_CERTS is told not to help where it is set", async () => {
-    setAuthorities("other.pem");
+  test.each([
+    ["does not exist", "nowhere/other.pem", "cannot be read (ENOENT)"],
+    ["is another's", fileURLToPath(import.meta.url), "does not vouch for that certificate"],
+  ])("that the file of NODE_EXTRA_CA_CERTS %s is told with its name", async (_, file, why) => {
+    setAuthorities(file);
     const { stderr } = await line.run(["listen", ...(await untrusted())]);
-    const said = "The file of NODE_EXTRA_CA_CERTS does not vouch for that certificate";
-    expect(jsonLines(stderr).at(-1).message).toContain(said);
+    expect(jsonLines(stderr).at(-1).message).toContain(`${file}, which NODE_EXTRA_CA_CERTS names, ${why}`);
   });
 });

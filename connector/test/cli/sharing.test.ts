@@ -5,8 +5,11 @@ import type { TcpProxy } from "../../../test/support/tcp-proxy.ts";
 import { until } from "../../../test/support/until.ts";
 import { acceptedChannel, HANDSHAKE_MS } from "../../src/cli/control/channel.ts";
 import type { ControlPlace } from "../../src/cli/control/place.ts";
+import { onState } from "../../src/cli/control/told-states.ts";
 import { SharedConnection } from "../../src/cli/sharing/shared-connection.ts";
+import { Emitter } from "../../src/emitter.ts";
 import { Connector, type Delivery, RelayError } from "../../src/index.ts";
+import type { ConnectorState } from "../../src/types.ts";
 import { unlessAway } from "../../src/unless-away.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, jsonLines, next } from "../kit.ts";
@@ -221,5 +224,35 @@ describe("A process that shares its agent's connection", () => {
     await alone.connection.start();
     await untilOnline(alone);
     expect(met).toBeGreaterThan(2);
+  });
+});
+
+describe("A connection of which others are told", () => {
+  const LOST = { status: "reconnecting", reason: "lost", retryInMs: 1, closeCode: 1006 } as const;
+
+  /** What is told of these states and errors, in their order. */
+  function told(...events: readonly (ConnectorState | RelayError)[]): (readonly [status: string, code?: string])[] {
+    const [emitter, states] = [new Emitter(), [] as (readonly [string, string?])[]];
+    const is: { state: ConnectorState } = { state: { status: "connecting" } };
+    const connector = Object.assign(is, { on: emitter.on.bind(emitter) }) as unknown as Connector;
+    onState(connector, (state) => states.push("error" in state ? [state.status, state.error?.code] : [state.status]));
+    for (const event of events) {
+      if (event instanceof RelayError) emitter.emit("error", event);
+      else {
+        is.state = event;
+        emitter.emit("state", event);
+      }
+    }
+    return states;
+  }
+
+  test("that is lost again and again tells what answers over HTTP in place of the relay, until it is online", () => {
+    const states = told(new RelayError("not_a_relay"), LOST, { status: "online" }, LOST);
+    expect(states).toEqual([["reconnecting", "not_a_relay"], ["online"], ["reconnecting"]]);
+  });
+
+  test("that reaches no relay tells why as soon as that is known", () => {
+    const states = told({ ...LOST, reason: "unreachable" }, new RelayError("unreachable"));
+    expect(states).toEqual([["reconnecting"], ["reconnecting", "unreachable"]]);
   });
 });
