@@ -1,13 +1,12 @@
 import { afterEach, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
-import { jsonLines, next, record } from "../kit.ts";
+import { jsonLines, next, untilState } from "../kit.ts";
 import { Waits } from "../times.ts";
+import { BOB, HELLO } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
-const BOB = "agent://bob-hmac";
-const HELLO = '{"message":"Hello, Bob."}';
 
 afterEach(() => {
   jest.restoreAllMocks();
@@ -69,13 +68,6 @@ test("relay ask through a relay listen whose relay is away says so, long before 
   expect([code, jsonLines(stderr).at(-1)]).toMatchObject([4, { code: "unreachable", outcome: "refused" }]);
 });
 
-test("relay ask waits for its target with --wait-online", async () => {
-  const asking = line.begin(["ask", ...as("alice"), BOB, HELLO, "--wait-online", "60"]);
-  await bobReplies();
-  expect(await asking.end()).toBe(0);
-  expect(asking.lines).toEqual([{ to: "agent://alice" }]);
-});
-
 test("what relay ask waited for when it was interrupted is printed by its relay listen", async () => {
   const bob = await line.stage.online("bob-hmac", line.url);
   const listener = await line.listen("alice");
@@ -115,12 +107,25 @@ test("a program in any language asks by a line, and is answered by the reply", a
   expect(refused).toEqual([3, 4, 5].map((ref) => ({ event: "refused", ref, code: "usage" })));
 });
 
-test("--exec --reply names the message that it answers, whether it has a task or not", async () => {
-  await bobReplies();
-  const alice = await line.stage.online("alice", line.url);
-  const { deliveries } = record(alice);
-  await alice.send(BOB, {}, { taskId: "t-1" });
-  const { envelopeId } = await alice.send(BOB, {});
-  await until("both replies came", () => deliveries.length === 2);
-  expect(deliveries.map(({ envelope }) => envelope.task_id)).toEqual(["t-1", envelopeId]);
+test("relay ask through a relay listen gets the reply that comes after a restart of the relay", async () => {
+  const bob = await line.stage.online("bob-hmac", line.url);
+  // He is told of each attempt to reconnect.
+  bob.on("error", () => {});
+  const waits = new Waits();
+  const listener = await line.listen("alice");
+  const asking = line.begin(["ask", "--json", ...as("alice"), BOB, HELLO, "--timeout", "60"]);
+  const question = await next(bob);
+  await line.shut();
+  await listener.reported("reconnecting");
+  // What is to be sent while the relay is away ends after two seconds of that, which have passed for the question, too.
+  const sending = line.run(["send", "--json", ...as("alice"), BOB, HELLO]);
+  // The command's, to say what it waits for, and that of the listener.
+  await waits.end(2000, 2);
+  const send = await sending;
+  expect([send.code, jsonLines(send.stderr).at(-1)]).toMatchObject([4, { code: "unreachable" }]);
+  await line.serve();
+  await untilState(bob, "online", 20_000);
+  await question.reply({ celsius: 21 }, { waitOnline: 20_000 });
+  const answer = { via: "listener", envelope: { payload: { celsius: 21 } } };
+  expect([await asking.end(), asking.lines]).toMatchObject([0, [answer]]);
 });

@@ -1,19 +1,22 @@
-import { chmod, link, mkdir, readdir, rm, unlink, writeFile } from "node:fs/promises";
+import { chmod, link, lstat, mkdir, readdir, rmdir, symlink, unlink, writeFile } from "node:fs/promises";
 import { Server } from "node:net";
+import os from "node:os";
 import { basename, join } from "node:path";
-import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
-import { SharedConnection } from "../../src/cli/sharing/shared-connection.ts";
-import { Connector } from "../../src/index.ts";
+import { findSocketFolder, madeSocketFolder } from "../../src/cli/control/socket-folder.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { holdIntervals } from "../times.ts";
 import { asker, BOB, ControlSockets, HELLO } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
+import { setHome } from "./running.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 const sockets = new ControlSockets(line);
 afterEach(() => {
+  jest.restoreAllMocks();
   jest.useRealTimers();
   sockets.clear();
 });
@@ -148,37 +151,83 @@ describe("A folder of control sockets that is not private", () => {
       expect(stderr).toContain(`chmod 700 ${folder}`);
     }
   });
+});
 
-  test("ends no server that was refused meanwhile: it looks for the one that has the connection again", async () => {
-    await line.listen("alice");
-    const { folder } = sockets;
-    await chmod(folder, 0o755);
-    const looks: string[] = [];
-    const place = { ...sockets.place(), warn: (text: string) => void looks.push(text) };
-    const { signing } = place;
-    const own: Connector[] = [];
-    const open = (takeOver: boolean) => {
-      own.push(new Connector({ url: line.url, ...signing, takeOver }));
-      return own.at(-1) as Connector;
-    };
-    const second = new SharedConnection({ place, takeOver: false, mayFollow: true, shares: () => {}, open });
-    const states: string[] = [];
-    second.on("state", ({ status }) => states.push(status));
-    await second.start();
-    // Two looks come before it is refused, and the making of its own socket; another one comes at once after it.
-    await until("it was refused, and has looked", () => own[0]?.state.status === "closed" && looks.length >= 4);
-    await chmod(folder, 0o700);
-    await until("it shares", () => second.state.status === "online");
-    expect(states).not.toContain("closed");
-    expect(own).toHaveLength(1);
-    await second.close();
+describe("The folder of the control sockets", () => {
+  const OF_NO_HOME = `/tmp/agent-relay-${process.getuid?.()}`;
+
+  const warn = jest.fn<(text: string, hint: string) => void>();
+  let home: Awaited<ReturnType<typeof temporaryFolder>>;
+  /** Where the sockets are. */
+  let run: string;
+
+  beforeEach(async () => {
+    warn.mockClear();
+    home = await temporaryFolder();
+    run = join(home.path, ".agent-relay", "run");
+    setHome(home.path);
   });
 
-  test("nor a folder: it is said, too", async () => {
-    await rm(sockets.folder, { recursive: true });
-    await writeFile(sockets.folder, "");
-    const [listener, sent] = [await line.listen("alice"), await send()];
-    await rm(sockets.folder);
-    for (const { reports } of [listener, sent]) expect(unshared(reports)).toBe(1);
+  afterEach(async () => {
+    setHome(line.folder);
+    await home[Symbol.asyncDispose]();
+    // Others of this user may have a socket there.
+    await rmdir(OF_NO_HOME).catch(() => {});
+  });
+
+  /** What a process gets that opens a socket, and then one that looks for it. */
+  async function both(): Promise<(string | undefined)[]> {
+    return [await madeSocketFolder({ warn }), await findSocketFolder({ warn })];
+  }
+
+  test("is in the home folder that passwd has, for its owner alone, whatever the environment says", async () => {
+    for (const name of ["HOME", "TMPDIR", "XDG_RUNTIME_DIR"])
+      jest.replaceProperty(process, "env", { [name]: "/other" });
+    expect(await both()).toEqual([run, run]);
+    for (const folder of [run, join(run, "..")]) expect((await lstat(folder)).mode & 0o777).toBe(0o700);
+    expect(warn).not.toHaveBeenCalled();
+  });
+
+  test.each<[which: string, home: () => string]>([
+    ["with a path that is too long for a socket", () => join(home.path, "d".repeat(60))],
+    ["that is missing", () => join(home.path, "missing")],
+    ["where no folder can be made", () => join(home.path, "file")],
+    ["that is no absolute path", () => "."],
+  ])("is in /tmp for a user with a home folder %s", async (_, folder) => {
+    await mkdir(join(home.path, "d".repeat(60)));
+    await writeFile(join(home.path, "file"), "");
+    setHome(folder());
+    expect(await both()).toEqual([OF_NO_HOME, OF_NO_HOME]);
+    expect((await lstat(OF_NO_HOME)).mode & 0o777).toBe(0o700);
+    expect(warn).not.toHaveBeenCalled();
+  });
+
+  test("is in /tmp for a user that passwd does not have", async () => {
+    Object.assign(os, {
+      userInfo: () => {
+        throw new Error("ENOENT");
+      },
+    });
+    expect(await both()).toEqual([OF_NO_HOME, OF_NO_HOME]);
+  });
+
+  test.each<[what: string, make: () => Promise<unknown>]>([
+    ["others can enter", async () => await chmod(run, 0o710)],
+    ["is a link", async () => await symlink(home.path, run)],
+    ["is a file", async () => await writeFile(run, "")],
+  ])("that %s is used by nobody, who is told what helps", async (what, make) => {
+    await madeSocketFolder({ warn });
+    if (what !== "others can enter") await rmdir(run);
+    await make();
+    expect(await both()).toEqual([undefined, undefined]);
+    for (const [text, hint] of warn.mock.calls)
+      expect([text, hint]).toEqual([expect.stringContaining(run), expect.any(String)]);
+    expect(warn).toHaveBeenCalledTimes(2);
+  });
+
+  test("that another user has is used by nobody", async () => {
+    jest.spyOn(process, "getuid").mockReturnValue(4_000_000);
+    expect(await both()).toEqual([undefined, undefined]);
+    expect(warn).toHaveBeenCalledTimes(2);
   });
 });

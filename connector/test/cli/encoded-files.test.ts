@@ -1,6 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
 import { markedUtf8, UTF_16, utf16le } from "../../../test/support/encoded.ts";
+import { decodeText } from "../../src/cli/file-text.ts";
 import { buildReceipt, requestDigest } from "../../src/receipts/receipt.ts";
 import { BOB, credential, envelopeOf, ISSUER, newKeys, RECORD } from "../credentials/kit.ts";
 import { shared } from "../fixture.ts";
@@ -126,4 +127,21 @@ test("A reply of a program may have a byte order mark, and is not sent in UTF-16
   await asker.send(LISTENER, {});
   await listener.reported("exec_failed");
   expect(listener.reports.at(-1)?.message).toMatch(/What it printed is UTF-16\.$/);
+});
+
+test("A text of UTF-8 has no byte order mark, whether the file has one or not", () => {
+  expect(decodeText(Buffer.from("ä€😀"))).toBe("ä€😀");
+  expect(decodeText(markedUtf8("ä€😀"))).toBe("ä€😀");
+});
+
+test("Of two byte order marks one is taken off, and none in the midst of a text", () => {
+  expect(decodeText(markedUtf8("\ufeffa\ufeff"))).toBe("\ufeffa\ufeff");
+});
+
+test.each(["", "\ufeff", "a"])("A text as short as %j is decoded", (text) => {
+  expect(decodeText(Buffer.from(text))).toBe(text.replace("\ufeff", ""));
+});
+
+test.each(UTF_16)("A file in %s is not taken for UTF-8, however short it is", (_, encoded) => {
+  for (const text of ["", "{}", "ä€😀"]) expect(decodeText(encoded(text))).toBeUndefined();
 });

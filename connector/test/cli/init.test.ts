@@ -1,12 +1,17 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { copyFile, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
+import { WebSocketServer } from "ws";
 import { TestIssuer } from "../../../test/support/issuer.ts";
 import { connectorIn, madePackages } from "../../../test/support/packages.ts";
+import { until } from "../../../test/support/until.ts";
 import { given } from "../../../test/support/use-relay.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { pastedCommands } from "../../src/cli/project/commands.ts";
@@ -16,8 +21,10 @@ import { RelayHttp } from "../../src/cli/relay-http.ts";
 import { sharedByAll } from "../fixture.ts";
 import { jsonLines, Stage } from "../kit.ts";
 import { nowhere } from "./kit.ts";
+import { Process } from "./running.ts";
 import { Shell } from "./shell.ts";
 
+<<<<<<< HEAD
 const stage = sharedByAll(new Stage());
 const shell = sharedByAll(new Shell());
 const acme = new TestIssuer("acme");
@@ -59,7 +66,50 @@ async function committed(folder: string): Promise<string[]> {
   return (await git("ls-files", "--others", "--exclude-standard", "-z")).split("\0").filter(Boolean);
 }
 
+=======
+>>>>>>> a22e357924cbf28a842cd7f66d8d3c9b4289704d
 describe("relay init", () => {
+  const stage = sharedByAll(new Stage());
+  const shell = sharedByAll(new Shell());
+  const acme = new TestIssuer("acme");
+  const issuer = acme.record(["agent://acme.*"]);
+  const relay = given(async () => {
+    await stage.relay.writeKeys({ issuers: [issuer] });
+    return await serveWhole(stage.relay, { RELAY_PACKAGES_DIR: await madePackages() });
+  }, 60_000);
+
+  const init = (args: string[], env: Record<string, string> = {}) =>
+    shell.run(["init", "--json", ...args], { env: { RELAY_URL: relay.url, ...env } });
+
+  const textOf = (...path: string[]) => readFile(join(shell.folder, ...path), "utf8");
+
+  /** What answers this to whatever it is asked. */
+  async function answering(body: object) {
+    const server = createServer((_, response) => response.end(JSON.stringify(body)));
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    const { port } = server.address() as { port: number };
+    const close = () => new Promise<void>((closed) => server.close(() => closed()));
+    return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: close };
+  }
+
+  /** Why it was refused, once nothing was written. */
+  async function refusal(args: string[], env?: Record<string, string>) {
+    const before = await readdir(shell.folder, { recursive: true });
+    const { code, stdout, stderr } = await init(args, env);
+    expect(stdout).toBe("");
+    expect(await readdir(shell.folder, { recursive: true })).toEqual(before);
+    const [error] = jsonLines(stderr);
+    return { exitCode: code, code: error.code, message: error.message, hint: error.hint };
+  }
+
+  /** What git would put into a first commit. */
+  async function committed(folder: string): Promise<string[]> {
+    const cwd = join(shell.folder, folder);
+    const git = async (...args: string[]) => (await promisify(execFile)("git", args, { cwd })).stdout;
+    await git("init", "--quiet");
+    return (await git("ls-files", "--others", "--exclude-standard", "-z")).split("\0").filter(Boolean);
+  }
+
   test.each(["typescript", "python"])("writes an agent in %s, and a key that git does not see", async (language) => {
     const name = `new-${language}`;
     const { code, stdout } = await init([`deep/${name}`, "--language", language]);
@@ -248,9 +298,133 @@ describe("relay init", () => {
   test.each(['/packages/a"b.tgz', "/packages/../x.tgz", "//elsewhere.example/a.tgz", "/packages/a b.tgz\n-r other"])(
     "takes no package from a path such as %j, whatever the relay says",
     async (path) => {
-      const packages = ["agent-relay-connector", "agent-relay-testing"].map((name) => ({ name, path }));
+      const integrity = `sha512-${"A".repeat(86)}==`;
+      const packages = ["agent-relay-connector", "agent-relay-testing"].map((name) => ({ name, path, integrity }));
       await using server = await answering({ ok: true, packages });
       expect(await refusal(["a", "--url", server.url])).toMatchObject({ code: "not_found" });
     },
   );
+});
+
+describe("The commands that are printed for a new project", () => {
+  const OWN = "/usr/bin/node";
+  const BORROWED = "/root/.npm/_npx/0123456789abcdef/node_modules/node/bin/node";
+  const WITH_NODE = "npx --yes --package=node@24";
+
+  async function commandsOn(language: string, execPath: string, version: string): Promise<string[]> {
+    const readme = await readFile(new URL(`../../templates/${language}/README.md`, import.meta.url), "utf8");
+    return pastedCommands(readme, execPath, version).map((line) =>
+      line.replace(/\s+#.*$/, "").replace(/ --key .*$/, ""),
+    );
+  }
+
+  /** The line that tests an agent in Python on a relay of its own. */
+  async function relayLineOn(execPath: string, version: string): Promise<string> {
+    const lines = await commandsOn("python", execPath, version);
+    return lines.find((line) => line.includes(" with-relay ")) as string;
+  }
+
+  test("are those of its README where the machine's own Node runs", async () => {
+    const commands = await commandsOn("typescript", OWN, "24.0.0");
+    expect(commands).toEqual(["npm install", "npm test", "npx --no relay check", "npm start"]);
+    expect(await relayLineOn(OWN, "24.0.0")).toMatch(/^npx --yes --package=\{\{testing_word\}\} with-relay /);
+  });
+
+  test("bring a Node also where npm brought it, since the machine's is too old", async () => {
+    expect(await commandsOn("typescript", "/home/ann/relay/node_modules/node/bin/node", "24.0.0")).toContain(
+      `${WITH_NODE} -- npm start`,
+    );
+    expect(await commandsOn("typescript", BORROWED, "24.0.0")).toEqual([
+      `${WITH_NODE} -- npm install`,
+      `${WITH_NODE} -- npm test`,
+      `${WITH_NODE} -- relay check`,
+      `${WITH_NODE} -- npm start`,
+    ]);
+    expect(await relayLineOn(BORROWED, "24.0.0")).toMatch(
+      /^npx --yes --package=node@24 --package=\{\{testing_word\}\} with-relay /,
+    );
+  });
+
+  test("bring one for the tests alone where the machine's own is too old for nothing else", async () => {
+    const commands = await commandsOn("typescript", OWN, "22.18.0");
+    expect(commands).toEqual(["npm install", `${WITH_NODE} -- npm test`, "npx --no relay check", "npm start"]);
+    expect(await relayLineOn(OWN, "22.18.0")).toMatch(
+      /^npx --yes --package=node@24 --package=\{\{testing_word\}\} with-relay /,
+    );
+  });
+});
+
+describe("The agent in TypeScript that relay init writes", () => {
+  const CONNECTOR = new URL("../../", import.meta.url);
+
+  /** What console.log and its like would fill in: with the next argument, or with nothing. */
+  const SAID = "100%s of %d, %o, %j, %c and %%.";
+
+  /** A relay that accepts all, and says something of nothing. */
+  class TalkingRelay extends Shell {
+    readonly #http = createServer((_, answer) => answer.end(JSON.stringify({ status: "offline" })));
+    #server: WebSocketServer | undefined;
+    #url = "";
+
+    override async start(): Promise<void> {
+      await super.start();
+      await this.#writeAgent();
+      this.#http.listen(0, "127.0.0.1");
+      await once(this.#http, "listening");
+      this.#server = new WebSocketServer({ server: this.#http });
+      this.#url = `ws://127.0.0.1:${(this.#http.address() as AddressInfo).port}`;
+      this.#server.on("connection", (socket) => {
+        const tell = (frame: object) => socket.send(JSON.stringify(frame));
+        tell({ frame: "hello", server_time: Date.now() });
+        socket.on("message", (text) => {
+          tell({ frame: "ack", accepted: true, envelope_id: JSON.parse(String(text)).id });
+          tell({ frame: "error", code: "over_capacity", message: SAID, hint: SAID });
+        });
+      });
+    }
+
+    /** The agent that relay init writes, begun. */
+    beginAgent(keyFile = "key.json"): Process {
+      const env = { RELAY_URL: this.#url, RELAY_KEY_FILE: keyFile };
+      return new Process(["main.ts"], { cwd: this.folder, env });
+    }
+
+    override async stop(): Promise<void> {
+      for (const socket of this.#server?.clients ?? []) socket.terminate();
+      this.#server?.close();
+      this.#http.close();
+      await super.stop();
+    }
+
+    async #writeAgent(): Promise<void> {
+      await this.run(["keygen", "--agent", "agent://alice", "--out", "key.json"]);
+      for (const file of ["main.ts", "agent.ts"])
+        await copyFile(new URL(`templates/typescript/${file}`, CONNECTOR), this.file(file));
+      await mkdir(this.file("node_modules"));
+      await symlink(fileURLToPath(CONNECTOR), this.file("node_modules/agent-relay-connector"));
+    }
+  }
+
+  const relay = sharedByAll(new TalkingRelay());
+
+  test("says that it is online, and ends with a signal", async () => {
+    const agent = relay.beginAgent();
+    await until("it is online", () => agent.stdout.includes("agent://alice is online\n"));
+    expect(await agent.end("SIGTERM")).toBe(0);
+  });
+
+  test("shows what a relay says as it is, as no format", async () => {
+    const agent = relay.beginAgent();
+    await agent.wrote(`${SAID} ${SAID}\n`).finally(() => agent.end("SIGKILL"));
+  });
+
+  test.each([
+    ["is missing", "missing.json", "cannot be read (ENOENT)"],
+    ["is no key file", "package.json", "has no valid agent_id"],
+  ])("says in one line that its key file %s, and ends with 1", async (_, keyFile, why) => {
+    await relay.write("package.json", { type: "module" });
+    const agent = relay.beginAgent(keyFile);
+    expect(await agent.end()).toBe(1);
+    expect(agent.stderr.trimEnd().split("\n")).toEqual([expect.stringContaining(`The key file ${keyFile} ${why}`)]);
+  });
 });

@@ -1,7 +1,8 @@
+import { expect } from "@jest/globals";
 import { freePort } from "../../../test/support/free-port.ts";
 import type { Pod } from "../../../test/support/relay.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
-import { Stage } from "../kit.ts";
+import { jsonLines, Stage } from "../kit.ts";
 import type { Environment, Running } from "./running.ts";
 import { Shell } from "./shell.ts";
 
@@ -80,46 +81,20 @@ export class CommandLine extends Shell {
   }
 }
 
-/** Agents of one issuer, which the relay knows and all of them pin; their keys stand in no list. */
-export class IssuedCommandLine extends CommandLine {
-  readonly #agents: readonly string[];
-
-  /** @param names of agents below agent://acme.: their key files are called so. */
-  constructor(...names: readonly string[]) {
-    super("lister");
-    this.#agents = names;
-  }
-
-  override async start(): Promise<void> {
-    await super.start();
-    await this.print("acme.record.json", ["issuer", "new", "--issuer", "acme", "--out", "acme.issuer.json"]);
-    const issuers = [await this.json("acme.record.json")];
-    const { record, apiKeyRecord } = this.stage.agent("lister");
-    await this.stage.relay.writeKeys({ signing_keys: [record], api_keys: [apiKeyRecord], issuers });
-    for (const name of this.#agents) {
-      await this.print(`${name}.public.json`, ["keygen", "--agent", idOf(name), "--out", `${name}.json`]);
-      await this.issue(name);
-    }
-    await this.shut();
-    await this.serve();
-  }
-
-  /** Puts a new credential into the agent's key file. @param options of `relay issue`. */
-  async issue(name: string, ...options: string[]): Promise<void> {
-    const key = ["--key", `${name}.public.json`, ...options];
-    await this.print("given.credential", ["issue", "--issuer", "acme.issuer.json", "--agent", idOf(name), ...key]);
-    const trust = ["--trust", "acme.record.json"];
-    await this.print("result", ["credential", "given.credential", "--key", `${name}.json`, ...trust]);
-  }
-
-  /** Writes what a command prints to a file. */
-  async print(name: string, args: readonly string[]): Promise<void> {
-    const { code, stdout, stderr } = await this.run(args);
-    if (code !== 0) throw new Error(stderr);
-    await this.write(name, stdout);
-  }
-}
-
-function idOf(name: string): string {
-  return `agent://acme.${name}`;
+/** Runs a command line with `--json`, which must fail in this way, and say so in one line. @returns what stderr held. */
+export async function expectFailure(
+  line: CommandLine,
+  args: string[],
+  exitCode: number,
+  code: string,
+  env = {},
+): Promise<string> {
+  const { code: ended, stdout, stderr } = await line.run(args, { env });
+  expect([ended, stdout]).toEqual([exitCode, ""]);
+  const reports = jsonLines(stderr).filter(({ event }) => event !== "waiting");
+  const [{ retry, ...error }, ...more] = reports as [Record<string, unknown>];
+  const texts = { message: expect.any(String), hint: expect.any(String) };
+  expect([error, more]).toEqual([{ event: "error", ...texts, code, outcome: "refused" }, []]);
+  expect(["never", "fix", "later"]).toContain(retry);
+  return stderr;
 }

@@ -1,22 +1,22 @@
-import { execFile, execFileSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readdir, readFile } from "node:fs/promises";
-import { basename } from "node:path";
-import { promisify } from "node:util";
 import { afterEach, describe, expect, test } from "@jest/globals";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
-import { jsonLines, next } from "../kit.ts";
-import { BOB, ControlSockets, HELLO } from "./control-kit.ts";
+import { next } from "../kit.ts";
+import { Host } from "../mcp/kit.ts";
+import { BOB, HELLO } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
-import { BIN, Process } from "./process.ts";
+import { atHome, BIN, Process } from "./running.ts";
 
 /** What only a process of its own can show. All else about the commands is tested in the process of the tests. */
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
-const sockets = new ControlSockets(line);
 const begun: Process[] = [];
+const hosts: Host[] = [];
 afterEach(async () => {
+  await Promise.all(hosts.splice(0).map((host) => host.stop()));
   await Promise.all(begun.splice(0).map((process) => process.end("SIGKILL")));
 });
 
@@ -37,21 +37,16 @@ async function listen(name: string, ...args: string[]): Promise<Process> {
 }
 
 describe("The process of relay", () => {
-  test("reads standard input, writes standard output, and ends with the exit code of its command", async () => {
+  test("reads standard input, writes standard output without colours, and ends with the exit code of its command", async () => {
     const receiver = await line.stage.online("bob-hmac", line.url);
     const sending = relay("send", "--key", "alice.json", BOB, "-");
     sending.child.stdin?.end(HELLO);
     expect(await sending.end()).toBe(0);
     expect(sending.stdout).toContain(BOB);
     expect((await next(receiver)).payload).toEqual({ message: "Hello, Bob." });
-    const unknown = relay("fly");
-    expect([await unknown.end(), unknown.stdout]).toEqual([2, ""]);
-    expect(unknown.stderr).toMatch(/^relay: .+\n$/);
-  });
-
-  test("has no colours where no terminal shows them, whatever FORCE_COLOR says", async () => {
+    // No terminal shows it.
     const unknown = new Process([BIN, "fly"], { cwd: line.folder, env: { FORCE_COLOR: "1" } });
-    expect(await unknown.end()).toBe(2);
+    expect([await unknown.end(), unknown.stdout]).toEqual([2, ""]);
     expect(unknown.stderr).toMatch(/^relay: .+\n$/);
   });
 
@@ -71,17 +66,6 @@ describe("The process of relay", () => {
     });
     expect(await listener.end()).toBe(0);
     expect(listener.stderr.trim().split("\n")).toHaveLength(1);
-  });
-
-  test("that is killed leaves a control socket that stops nobody, and that the next process removes", async () => {
-    const killed = await listen("alice");
-    const left = await sockets.of();
-    await killed.end("SIGKILL");
-    expect(await readdir(sockets.folder)).toEqual([basename(left)]);
-    const { code, stdout } = await line.run(["send", "--json", "--key", "alice.json", "--take-over", BOB, HELLO]);
-    expect([code, jsonLines(stdout)[0].via]).toEqual([0, "connection"]);
-    await line.listen("bob-hmac");
-    expect(await readdir(sockets.folder)).not.toContain(basename(left));
   });
 });
 
@@ -118,15 +102,55 @@ describe("The process of relay listen --exec", () => {
   });
 });
 
-test("relay keygen run twice with its output in a file leaves key and record, though the shell emptied the file", async () => {
-  const keygen = `"${process.execPath}" "${BIN}" keygen --agent agent://gail > gail.record.json`;
-  const run = () => promisify(execFile)("sh", ["-ec", keygen], { cwd: line.folder });
-  await run();
-  const [key, record] = await Promise.all([readFile("gail.json"), line.text("gail.record.json")]);
-  await run();
-  expect(await readFile("gail.json")).toEqual(key);
-  expect(await line.text("gail.record.json")).toBe(record);
-  expect(JSON.parse(record)).toMatchObject({ alg: "ed25519", agents: ["agent://gail"] });
+describe("The process of relay mcp", () => {
+  /** How a host starts alice's server, in the environment of a desktop. */
+  async function host(): Promise<Host> {
+    const args = [...atHome(line.folder), BIN, "mcp", "--json", "--key", "alice.json"];
+    const env = { RELAY_URL: line.url, HOME: "/elsewhere", XDG_RUNTIME_DIR: "/elsewhere", TMPDIR: "/elsewhere" };
+    const command = { command: process.execPath, args, cwd: line.folder, env };
+    const started = new Host(new StdioClientTransport({ ...command, stderr: "ignore" }));
+    hosts.push(started);
+    return await started.start();
+  }
+
+  /** Its agent is online. */
+  async function server(): Promise<Process> {
+    const running = relay("mcp", "--json", "--key", "alice.json");
+    await running.reported("online");
+    return running;
+  }
+
+  test("shares the connection of another process, whatever its environment is, and takes over when that one is killed", async () => {
+    const [other, receiver] = [await server(), await line.stage.online("bob-hmac", line.url)];
+    const model = await host();
+    await model.untilConnection("online");
+    const { connection } = await model.call("my_status");
+    expect(connection).toMatchObject({ status: "online", shared_with: expect.any(String) });
+    await other.end("SIGKILL");
+    await model.untilAlone();
+    await model.call("send_message", { to: BOB, message: "still here" });
+    expect((await next(receiver)).payload).toEqual({ message: "still here" });
+  });
+
+  test("ends with 0 when its client closes stdin, and has written nothing but MCP", async () => {
+    const served = await server();
+    served.child.stdin?.end();
+    expect(await served.end()).toBe(0);
+    expect(served.stdout).toBe("");
+  });
+
+  test("ends with 0 on SIGTERM while a call waits", async () => {
+    const served = await server();
+    const params = { name: "wait_for_messages", arguments: { timeout_seconds: 50 } };
+    for (const request of [
+      { id: 1, method: "tools/call", params },
+      { id: 2, method: "ping" },
+    ])
+      served.child.stdin?.write(`${JSON.stringify({ jsonrpc: "2.0", ...request })}\n`);
+    await served.prints(1);
+    expect(served.lines).toEqual([{ jsonrpc: "2.0", id: 2, result: {} }]);
+    expect(await served.end("SIGTERM")).toBe(0);
+  });
 });
 
 test("relay names the Node that it needs, and two ways to it, on one that runs no TypeScript", async () => {

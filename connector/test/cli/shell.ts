@@ -1,8 +1,7 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
-import { setHome } from "./home.ts";
-import { type Environment, Running } from "./running.ts";
+import { type Environment, Running, setHome } from "./running.ts";
 
 /** A command says what it waits for when that takes 2 s: a matter of how busy the machine is. */
 const WAITS = /^(?:\{"event":"waiting","message":")?Waiting for .*\n/gm;

@@ -1,12 +1,25 @@
 import { once } from "node:events";
 import { stat, symlink } from "node:fs/promises";
-import { type RequestOptions, request } from "node:http";
-import { describe, expect, test } from "@jest/globals";
+import type { RequestOptions } from "node:http";
+import type { Socket } from "node:net";
+import { afterEach, describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
-import { jsonLines } from "../kit.ts";
-import { type HttpAccess, McpStage } from "./kit.ts";
-import { begin as beginRaw, callTool, cancel, dial, INITIALIZE, type RawCall, type RawSession } from "./raw-http.ts";
+import { jsonLines, next } from "../kit.ts";
+import { type Host, type HttpAccess, McpStage } from "./kit.ts";
+import {
+  begin as beginRaw,
+  bodyOf,
+  callTool,
+  cancel,
+  closeOf,
+  dial,
+  INITIALIZE,
+  type RawCall,
+  type RawSession,
+  post as rawPost,
+  serverSideOf,
+} from "./raw-http.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
 const MAX_SESSIONS = 16;
@@ -15,40 +28,18 @@ const bearer = ({ token }: HttpAccess) => ({ authorization: `Bearer ${token}` })
 
 const stage = shared(new McpStage("alice", "bob"));
 
-interface Answer {
-  readonly status: number;
-  readonly session: string | undefined;
-}
-
 /** A bare request, whose Host a browser would not let anybody choose. */
-async function post(
-  { url, token }: HttpAccess,
-  message: object,
-  headers: object = {},
-  path = "/mcp",
-  over: RequestOptions = { agent: false },
-): Promise<Answer> {
-  const accept = { accept: "application/json, text/event-stream", "content-type": "application/json" };
-  const given = { ...accept, authorization: `Bearer ${token}`, ...headers };
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const sent = request(new URL(path, url), { method: "POST", headers: given, ...over }, (answer) => {
-    const session = answer.headers["mcp-session-id"] as string | undefined;
-    answer.resume().on("close", () => resolve({ status: answer.statusCode ?? 0, session }));
-  });
-  sent.on("error", reject).end(JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }));
-  return await promise;
+async function post(access: HttpAccess, message: object, headers?: object, path?: string, over?: RequestOptions) {
+  const answer = await rawPost(access, { jsonrpc: "2.0", id: 1, ...message }, headers, path, over).answer;
+  await bodyOf(answer);
+  return { status: answer.statusCode, session: answer.headers["mcp-session-id"] as string | undefined };
 }
 
 describe("Models over HTTP", () => {
-  test("negotiate a session with a model over stdio, ask it and reply to it", async () => {
+  test("ask a model over stdio, and reply to it", async () => {
     const alice = await stage.httpHost(await stage.httpServer("alice"));
     const bob = await stage.onlineHost("bob", stage.url);
     await alice.untilConnection("online");
-
-    const { session_id } = await alice.call("request_session", { to: BOB, purpose: "Translate a page" });
-    expect((await bob.call("wait_for_messages")).messages).toMatchObject([{ type: "session.request", session_id }]);
-    await bob.call("approve_session", { session_id });
-    expect((await alice.call("wait_for_messages")).messages).toMatchObject([{ type: "session.approve", session_id }]);
 
     for (const [asking, answering, to] of [
       [alice, bob, BOB],
@@ -235,5 +226,166 @@ describe("The HTTP server", () => {
     await stage.untilGone(ALICE);
     await alice.stop();
     expect(await waiting).toBe("ended");
+  });
+});
+
+describe("Over HTTP a message", () => {
+  /** A server of alice, a session of it over bare sockets, and another client. */
+  async function served(): Promise<{ raw: RawSession; other: Host }> {
+    const server = await stage.httpServer("alice");
+    const other = await stage.httpHost(server);
+    await other.untilConnection("online");
+    return { raw: await beginRaw(server), other };
+  }
+
+  const payloads = async (host: Host) =>
+    (await host.call("wait_for_messages", { timeout_seconds: 0, max: 50 })).messages.map(
+      ({ payload }: { payload: object }) => payload,
+    );
+
+  const ENDS: [string, (socket: Socket) => unknown][] = [
+    ["is reset", (socket) => socket.resetAndDestroy()],
+    ["is destroyed", (socket) => socket.destroy()],
+    ["is half closed", (socket) => socket.end()],
+  ];
+
+  test.each(ENDS)(
+    "that comes after the connection of a client that waited %s is for the next client",
+    async (_, end) => {
+      const { raw, other } = await served();
+      const bob = await stage.online("bob", stage.url);
+      const waiting = await callTool(raw, "wait_for_messages", { timeout_seconds: 50 });
+      end(waiting.socket);
+      await waiting.gone();
+      for (const n of [1, 2, 3]) await bob.send(ALICE, { n });
+      await until("they wait", async () => (await other.call("my_status")).waiting === 3);
+      expect(await payloads(other)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    },
+  );
+
+  test("that a cancelled call no longer waits for is for the next one; stream and connection of the cancelled call have ended", async () => {
+    const { raw, other } = await served();
+    const bob = await stage.online("bob", stage.url);
+    const waiting = await callTool(raw, "wait_for_messages", { timeout_seconds: 50 });
+    await cancel(raw, waiting.id);
+    expect(await waiting.body()).not.toContain('"jsonrpc"');
+    await waiting.gone();
+    await bob.send(ALICE, { n: 1 });
+    expect((await other.call("wait_for_messages")).messages).toMatchObject([{ payload: { n: 1 } }]);
+  });
+
+  test("whose call is cancelled while its answer is on the way comes again, before later ones", async () => {
+    const { raw, other } = await served();
+    const bob = await stage.online("bob", stage.url);
+    for (const n of [1, 2, 3]) await bob.send(ALICE, { n });
+    await until("they wait", async () => (await other.call("my_status")).waiting === 3);
+    const answered = await callTool(raw, "wait_for_messages", { max: 2 });
+    expect(await answered.body()).toContain('"result"');
+    await cancel(raw, answered.id);
+    expect(await payloads(other)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    await cancel(raw, answered.id);
+    expect(await payloads(other)).toEqual([]);
+  });
+
+  test("that replies to a client that is gone is for the next one", async () => {
+    const { raw, other } = await served();
+    const bob = await stage.online("bob", stage.url);
+    const asking = await callTool(raw, "ask_agent", { to: BOB, message: "How warm is it?", timeout_seconds: 50 });
+    const question = await next(bob);
+    asking.socket.destroy();
+    await asking.gone();
+    await question.reply({ celsius: 21.5 });
+    const { messages } = await other.call("wait_for_messages");
+    expect(messages).toMatchObject([{ type: "message.reply", payload: { celsius: 21.5 } }]);
+  });
+
+  test("is sent although the connection of whoever sent it ends: only a cancellation cancels", async () => {
+    const { raw } = await served();
+    const sending = await callTool(raw, "send_message", { to: BOB, message: "hi", wait_online_seconds: 20 });
+    sending.socket.destroy();
+    await sending.gone();
+    expect(await next(await stage.online("bob", stage.url))).toMatchObject({ payload: { message: "hi" } });
+  });
+});
+
+describe("Strangers of the HTTP server", () => {
+  const HEAD = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
+  const WRONG_TOKEN = `${HEAD}Authorization: Bearer wrong\r\n`;
+  /** What connections of strangers say, and then no more. */
+  const SAID = [
+    "",
+    `${WRONG_TOKEN}X-More: 1\r\n`,
+    `${WRONG_TOKEN}Content-Length: 100000\r\n\r\nx`,
+    `${WRONG_TOKEN}Content-Length: 0\r\n\r\n`,
+  ] as const;
+  /** More than the server accepts at a time. */
+  const MANY = 1100;
+  /** The kernel keeps fewer than 512 for a server that has yet to accept them. */
+  const AT_ONCE = 100;
+  const MAX_STRANGERS = 512;
+
+  const MAX_BODY_BYTES = 2 ** 18;
+  const MAX_REFUSED_BYTES = 2 ** 24;
+  /** What a socket reads at once, with room for the head. */
+  const ONE_READ_BYTES = 2 ** 17;
+  const MEBIBYTE = Buffer.alloc(2 ** 20, "x");
+
+  const dialed: Socket[] = [];
+  afterEach(() => {
+    for (const socket of dialed.splice(0)) socket.destroy();
+  });
+
+  function stranger(server: HttpAccess): Socket {
+    const socket = dial(server).resume();
+    dialed.push(socket);
+    return socket;
+  }
+
+  test("leave its user room, who is answered while strangers hold all connections that they get: silent, with headers or a body without an end, and with a wrong token", async () => {
+    const server = await stage.httpServer("alice");
+    const alice = await stage.httpHost(server);
+    for (let n = 0; n < MANY; n += AT_ONCE) {
+      const some = Array.from({ length: AT_ONCE }, () => stranger(server));
+      await Promise.all(some.map((socket) => once(socket, "connect")));
+      for (const [at, socket] of some.entries()) socket.write(SAID[at % SAID.length] as string);
+    }
+    expect((await post(server, INITIALIZE)).status).toBe(200);
+    expect(await alice.call("my_status")).toMatchObject({ agent_id: "agent://alice" });
+    await until("the others gave way", () => dialed.filter(({ closed }) => !closed).length <= MAX_STRANGERS);
+  });
+
+  test.each([
+    ["of a stranger", "wrong", MAX_BODY_BYTES],
+    ["of its user, once it is refused,", undefined, MAX_REFUSED_BYTES + MAX_BODY_BYTES],
+  ])("get a body without an end %s read up to a bound, where its connection ends", async (_, given, maxBytes) => {
+    const server = await stage.httpServer("alice");
+    const client = stranger(server);
+    const [side, closed] = [serverSideOf(client), closeOf(client)];
+    client.write(`${HEAD}Authorization: Bearer ${given ?? server.token}\r\nContent-Length: ${2 ** 40}\r\n\r\n`);
+    const more = () => {
+      while (client.write(MEBIBYTE));
+    };
+    client.on("drain", more);
+    more();
+    const { socket } = await side;
+    await closed;
+    await until("it has ended there", () => socket.closed);
+    expect(socket.bytesRead).toBeLessThan(maxBytes + ONE_READ_BYTES);
+  });
+
+  test("have 5 s for headers and 10 s for a request; then Node ends their connections: silent ones, too", async () => {
+    const server = await stage.httpServer("alice");
+    const asking = stranger(server);
+    asking.write(`${WRONG_TOKEN}Content-Length: 0\r\n\r\n`);
+    const { server: http } = await serverSideOf(asking);
+    expect([http.headersTimeout, http.requestTimeout]).toEqual([5000, 10_000]);
+
+    const slow = SAID.slice(0, 3).map((said) => {
+      const socket = stranger(server);
+      socket.write(said);
+      return closeOf(socket);
+    });
+    Object.assign(http, { headersTimeout: 1, requestTimeout: 1 });
+    await Promise.all(slow);
   });
 });

@@ -9,8 +9,7 @@ import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/type
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
 import type { AgentKey } from "../../src/index.ts";
-import { setHome } from "../cli/home.ts";
-import { type Environment, Running } from "../cli/running.ts";
+import { type Environment, Running, setHome } from "../cli/running.ts";
 import { jsonLines, type TestAgent, WholeStage } from "../kit.ts";
 
 /** What a tool answered, as it came over the wire. */

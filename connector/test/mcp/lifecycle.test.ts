@@ -1,11 +1,15 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import type { Frame } from "../../../test/support/agent.ts";
 import { freePort } from "../../../test/support/free-port.ts";
 import { until } from "../../../test/support/until.ts";
-import { serveWhole } from "../../../test/support/whole-relay.ts";
+import type { Running } from "../cli/running.ts";
 import { shared } from "../fixture.ts";
-import { next, testAgent } from "../kit.ts";
+import { jsonLines, next, testAgent } from "../kit.ts";
+import { SELF_SIGNED } from "../self-signed.ts";
 import { leapingTime } from "../times.ts";
 import { type Host, McpStage } from "./kit.ts";
 
@@ -132,6 +136,29 @@ describe("A host that never had a connection is told why, and its server stays,"
       retry: "later",
     });
   });
+
+  test("where nobody vouches for the relay's certificate, with the variable that may, once and in each call", async () => {
+    const server = createServer(SELF_SIGNED);
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
+    const replaced = jest.replaceProperty(process, "env", env);
+    const alice = await stage.host("alice", `https://localhost:${(server.address() as AddressInfo).port}`);
+    await untilEnded(alice);
+    const told = {
+      message: expect.stringContaining("NODE_EXTRA_CA_CERTS is not set in this process's environment."),
+      hint: expect.stringContaining("in the env member of the MCP configuration"),
+    };
+    const reported = expect.stringMatching(/is not set in this process's environment\..* in the env member of/);
+    expect(jsonLines(alice.log)).toMatchObject([{ event: "closed", message: reported }]);
+    const connection = { status: "closed", reason: "unreachable", ...told };
+    expect((await alice.call("my_status")).connection).toMatchObject(connection);
+    const error = { code: "unreachable", ...told };
+    expect(await alice.error("send_message", { to: BOB, message: "hi" })).toMatchObject(error);
+    expect(await alice.error("check_presence", { agent_id: BOB })).toMatchObject(error);
+    replaced.restore();
+    server.closeAllConnections();
+    await new Promise((closed) => server.close(closed));
+  });
 });
 
 describe("The first call after a connection has ended begins another, without a restart,", () => {
@@ -187,38 +214,6 @@ describe("The first call after a connection has ended begins another, without a 
   });
 });
 
-test("A model's agent comes back after the relay was gone, and what it said meanwhile goes out", async () => {
-  const network = await stage.network();
-  const url = `http://${network.host}`;
-  const [alice, bob] = [await stage.onlineHost("alice", url), await stage.onlineHost("bob", url)];
-  network.cut();
-  await alice.untilConnection("reconnecting");
-  const sending = alice.call("send_message", { to: BOB, message: "still there?" });
-  await alice.untilRead();
-  network.heal();
-  expect(await sending).toMatchObject({ envelope_id: expect.any(String) });
-  await bob.untilConnection("online");
-  await alice.call("send_message", { to: BOB, message: "again" });
-  const heard: string[] = [];
-  while (!heard.includes("again")) heard.push((await bob.take(1))[0].payload.message);
-  expect(alice.events[0]).toBe("online");
-  expect(alice.events).toContain("reconnecting");
-  expect(alice.events.at(-1)).toBe("online");
-});
-
-test("A model's agent goes on at another pod when its pod drains, and the model with it", async () => {
-  const leaving = await serveWhole(stage.relay);
-  const proxy = await stage.proxy(leaving.url);
-  const alice = await stage.onlineHost("alice", proxy.url);
-  const waiting = alice.call("wait_for_messages", { timeout_seconds: 50 });
-  await alice.untilRead();
-  proxy.lead(stage.url);
-  await leaving.stop();
-  const bob = await stage.online("bob", stage.url);
-  await bob.send(ALICE, { n: 1 }, { waitOnline: 20_000 });
-  expect(await waiting).toMatchObject({ messages: [{ payload: { n: 1 } }] });
-});
-
 describe("A line that is no message", () => {
   test("is told of on standard error without what it says, and the next is answered", async () => {
     const alice = await stage.begin("alice", stage.url);
@@ -251,4 +246,68 @@ test("No payload, key or signature is logged", async () => {
   const { key } = stage.agent("alice") as { key: { privateKey?: string } };
   expect(alice.events).toContain("online");
   for (const secret of ["a-secret-word", key.privateKey]) expect(alice.log).not.toContain(secret);
+});
+
+describe("While the key cannot be used", () => {
+  const KEY = { key_id: "alice-1", alg: "ed25519" };
+
+  async function ended(process: Running) {
+    return { code: await process.end(), stderr: process.stderr };
+  }
+
+  test.each([
+    ["is missing", undefined, "invalid_key"],
+    ["is not JSON", "{", "invalid_key"],
+    ["names no agent", KEY, "invalid_key"],
+    ["has a key that is none", { agent_id: ALICE, ...KEY, private_key: "short" }, "invalid_key"],
+    ["has a credential that is none", { agent_id: ALICE, ...KEY, credential: "none" }, "invalid_credential"],
+  ])("a server whose file %s serves a client, and each tool says why, and what to do", async (_, record, code) => {
+    const file = stage.path("unusable.json");
+    await rm(file, { force: true });
+    if (record !== undefined) await stage.write("unusable.json", record);
+    const host = await stage.hostOf(file, stage.url);
+    expect((await host.client.listTools()).tools).toHaveLength(10);
+    const problem = { code, message: expect.any(String), hint: expect.any(String), retry: "fix", outcome: "refused" };
+    for (const [tool, input] of [
+      ["my_status", {}],
+      ["wait_for_messages", {}],
+      ["send_message", { to: BOB, message: "hi" }],
+    ] as const) {
+      expect(await host.error(tool, input)).toEqual({ ...problem, connection: { status: "idle" } });
+    }
+    const { message, hint } = await host.error("my_status");
+    expect(jsonLines(host.log)).toMatchObject([{ event: "error", code, hint }]);
+    expect(jsonLines(host.log)[0].message).toContain(message);
+    expect(host.hasEnded).toBe(false);
+  });
+
+  test("an agent begins with the first call after the file was mended, and gets messages from then on", async () => {
+    const file = await stage.write("alice-1.json", "{");
+    const host = await stage.hostOf(file, stage.url);
+    expect(await host.error("my_status")).toMatchObject({ code: "invalid_key" });
+    await stage.keyFile(stage.agent("alice"));
+    expect(await host.call("my_status")).toMatchObject({ agent_id: ALICE });
+    await host.untilConnection("online");
+    const bob = await stage.online("bob", stage.url);
+    await host.call("send_message", { to: BOB, message: "here I am" });
+    expect((await next(bob)).payload).toEqual({ message: "here I am" });
+    await bob.send(ALICE, { n: 1 });
+    expect(await host.call("wait_for_messages")).toMatchObject({ messages: [{ payload: { n: 1 } }] });
+  });
+
+  test("a process that ends has the exit code of that, and one that is to serve HTTP ends at once", async () => {
+    const file = stage.path("missing.json");
+    const http = stage.beginOf(file, stage.url, ["--http", "127.0.0.1:0"]);
+    const stdio = stage.beginOf(file, stage.url);
+    stdio.stdin.end();
+    for (const { code, stderr } of await Promise.all([http, stdio].map(ended))) {
+      expect(code).toBe(7);
+      expect(jsonLines(stderr)).toMatchObject([{ event: "error", code: "invalid_key" }]);
+    }
+  });
+
+  test("no key at all is told, too", async () => {
+    const host = await stage.keylessHost(stage.url);
+    expect(await host.error("my_status")).toMatchObject({ code: "invalid_key", hint: expect.any(String) });
+  });
 });

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
-import { type ClientRequest, type IncomingMessage, request, type Server } from "node:http";
+import { type ClientRequest, type IncomingMessage, type RequestOptions, request, type Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { HttpAccess } from "./kit.ts";
 
@@ -44,10 +44,16 @@ export interface Posted {
 }
 
 /** A bare request, whose headers a browser would not let anybody choose, over a connection of its own. */
-export function post({ url, token }: HttpAccess, body: unknown, headers: object = {}, path = "/mcp"): Posted {
+export function post(
+  { url, token }: HttpAccess,
+  body: unknown,
+  headers: object = {},
+  path = "/mcp",
+  over: RequestOptions = { agent: false },
+): Posted {
   const accept = { accept: "application/json, text/event-stream", "content-type": "application/json" };
   const given = { ...accept, authorization: `Bearer ${token}`, ...headers };
-  const sent = request(new URL(path, url), { method: "POST", headers: given, agent: false });
+  const sent = request(new URL(path, url), { method: "POST", headers: given, ...over });
   sent.on("error", () => {}).end(JSON.stringify(body));
   return { sent, answer: once(sent, "response").then(([answer]) => answer as IncomingMessage) };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
-import { next, untilState } from "../kit.ts";
+import { next } from "../kit.ts";
 import { type Host, McpStage } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
@@ -140,11 +140,4 @@ describe("Two servers of one agent", () => {
       session_status: "approved",
     });
   });
-});
-
-test("A server with --take-over ends the agent's connection elsewhere", async () => {
-  const other = await stage.online("alice", stage.url);
-  await stage.onlineHost("alice", stage.url, ["--take-over"]);
-  await untilState(other, "closed");
-  expect(other.state).toMatchObject({ error: { code: "superseded" } });
 });

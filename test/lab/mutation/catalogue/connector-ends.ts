@@ -2,7 +2,7 @@ import type { Mutation } from "../mutation.ts";
 
 const LAST = ["connector/test/last-deliveries.test.ts"];
 
-const RESTARTS = ["connector/test/cli/relay-restarts.test.ts"];
+const RESTARTS = ["connector/test/cli/sessions.test.ts"];
 
 /** What the connector does when its connection ends, or its relay is away for a while. */
 export const CONNECTOR_END_MUTATIONS: readonly Mutation[] = [
@@ -88,7 +88,7 @@ export const CONNECTOR_END_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/control/request-lines.ts",
     find: "executeAsk(connector, request, signal), true)",
     replace: "executeAsk(connector, request, signal), false)",
-    tests: RESTARTS,
+    tests: ["connector/test/cli/ask.test.ts"],
   },
   {
     name: "a start with another's key is told so",

@@ -45,7 +45,7 @@ export const CONNECTOR_INIT_MUTATIONS: readonly Mutation[] = [
     file: "connector/templates/typescript/main.ts",
     find: "error instanceof RelayError ?",
     replace: "false ?",
-    tests: ["connector/test/cli/template.test.ts"],
+    tests: ["connector/test/cli/init.test.ts"],
   },
   {
     name: "an agent in Python outlives an error of its own",

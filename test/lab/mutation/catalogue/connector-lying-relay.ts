@@ -232,14 +232,14 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/output.ts",
     find: 'if (typeof part === "string") return printable(part);',
     replace: 'if (typeof part === "string") return part;',
-    tests: ["connector/test/cli/terminal.test.ts"],
+    tests: ["connector/test/cli/output.test.ts"],
   },
   {
     name: "nothing that is styled acts on a terminal",
     file: "connector/src/cli/output.ts",
     find: "styleText(part.style, printable(part.text),",
     replace: "styleText(part.style, part.text,",
-    tests: ["connector/test/cli/terminal.test.ts"],
+    tests: ["connector/test/cli/output.test.ts"],
   },
   {
     name: "a session of a notice has times",
@@ -267,13 +267,13 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/repeats.ts",
     find: "now - last.at < SAID_AGAIN_AFTER_MS",
     replace: "false",
-    tests: ["connector/test/cli/repeats.test.ts"],
+    tests: ["connector/test/cli/output.test.ts"],
   },
   {
     name: "a decision is not waited for without end",
     file: "connector/src/cli/session-decision.ts",
     find: "if (Date.now() >= deadline) throw undecided(away);",
     replace: "",
-    tests: ["connector/test/cli/session-commands.test.ts"],
+    tests: ["connector/test/cli/sessions.test.ts"],
   },
 ];

@@ -7,14 +7,14 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/commands/mcp.ts",
     find: "await agent.present().catch(() => failure && reporter.fail(failure));",
     replace: "await agent.present();",
-    tests: ["connector/test/mcp/key-file.test.ts"],
+    tests: ["connector/test/mcp/lifecycle.test.ts"],
   },
   {
     name: "a key file that was mended counts without a restart",
     file: "connector/src/mcp/late-agent.ts",
     find: "this.#agent = undefined;",
     replace: "",
-    tests: ["connector/test/mcp/key-file.test.ts"],
+    tests: ["connector/test/mcp/lifecycle.test.ts"],
   },
   {
     name: "a key file that was replaced counts while the former key is still tried",
@@ -42,7 +42,7 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/mcp/tool.ts",
     find: 'state.status === "closed" || state.status === "reconnecting"',
     replace: 'state.status === "closed"',
-    tests: ["connector/test/mcp/away.test.ts"],
+    tests: ["connector/test/mcp/late-agent.test.ts"],
   },
   {
     name: "a model that shares a connection is told why that one is away",
@@ -63,7 +63,7 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/mcp/conversations.ts",
     find: "if (others.length > 0) throw ambiguous();",
     replace: "",
-    tests: ["connector/test/mcp/conversations.test.ts"],
+    tests: ["connector/test/mcp/messages.test.ts"],
   },
   {
     name: "a control line is advised of its own members",
@@ -84,20 +84,20 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/relay-http.ts",
     find: 'answer.status >= 500 ? "unknown" : "refused"',
     replace: '"refused"',
-    tests: ["connector/test/cli/gateway-outcomes.test.ts"],
+    tests: ["connector/test/cli/send.test.ts"],
   },
   {
     name: "relay check takes no page for a relay",
     file: "connector/src/cli/reach-checks.ts",
     find: 'await http.get("/health")',
     replace: 'await http.request("/health")',
-    tests: ["connector/test/cli/setup.test.ts"],
+    tests: ["connector/test/cli/check.test.ts"],
   },
   {
     name: "relay status tells of others where one agent cannot be told",
     file: "connector/src/cli/commands/status.ts",
     find: "failure !== undefined && all.every((one) => one.failure)",
     replace: "failure !== undefined",
-    tests: ["connector/test/cli/status.test.ts"],
+    tests: ["connector/test/cli/check.test.ts"],
   },
 ];

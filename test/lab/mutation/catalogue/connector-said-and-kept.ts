@@ -28,7 +28,7 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     file: "connector/templates/typescript/main.ts",
     find: "console.error(`",
     replace: "console.error(message, hint, `",
-    tests: ["connector/test/cli/template.test.ts"],
+    tests: ["connector/test/cli/init.test.ts"],
   },
   {
     name: "what others cause is printed no more than a hundred times",
@@ -56,7 +56,7 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/exit-codes.ts",
     find: "Object.hasOwn(CODES, code) ? (CODES[code] as number) : EXIT.refused",
     replace: "CODES[code] ?? EXIT.refused",
-    tests: ["connector/test/cli/said-codes.test.ts"],
+    tests: ["connector/test/cli/output.test.ts"],
   },
   {
     name: "a receipt overwrites no file",
@@ -70,7 +70,7 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/mcp/decided-sessions.ts",
     find: "if (this.#known.has(session.sessionId))",
     replace: "if (this.#sessions.has(session.sessionId))",
-    tests: ["connector/test/mcp/session-lists.test.ts"],
+    tests: ["connector/test/mcp/sessions.test.ts"],
   },
   {
     name: "the session that a decision names has an id of bounded length",

@@ -7,11 +7,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     file: "deploy/keys/in-force.ts",
     find: "answer === true || (isLate && answer === undefined)",
     replace: "answers.length > 0",
-    tests: [
-      "test/local/until-in-force.test.ts",
-      "test/local/keys-in-force.test.ts",
-      "connector/test/cli/setup.test.ts",
-    ],
+    tests: ["test/local/until-in-force.test.ts", "test/local/keys-in-force.test.ts"],
   },
   {
     name: "a relay that showed that it lacks a change does not have it by saying nothing more",
@@ -60,7 +56,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/private-file.ts",
     find: "  await to.chmod(mode & 0o777);\n",
     replace: "",
-    tests: ["connector/test/cli/private-file.test.ts"],
+    tests: ["connector/test/cli/private-files.test.ts"],
   },
   {
     name: "the lock of the keys file is free again when its holder died while it took it over",

@@ -1,19 +1,19 @@
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
-import { createServer, type Server } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { keysCommand } from "../../../test/local/commands.ts";
 import { until } from "../../../test/support/until.ts";
-import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
-import { jsonLines, record } from "../kit.ts";
+import { jsonLines } from "../kit.ts";
+import { SELF_SIGNED } from "../self-signed.ts";
 import { CommandLine, nowhere } from "./kit.ts";
 
-const line = shared(new CommandLine("alice", "bob-hmac"));
+/** What commands say of the way to a relay, and of the relay. */
 
-/** `npm run keys`, on the keys file of the relay. */
-const keys = (args: readonly string[], input?: string) => keysCommand(line.stage.relay.keysFile, args, input);
+const line = shared(new CommandLine("alice", "bob-hmac"));
 
 const ALICE = "agent://alice";
 
@@ -34,14 +34,25 @@ async function check(keyFile: string, ...args: string[]) {
   return { code, ok, steps };
 }
 
-const edges: Server[] = [];
+const servers: Server[] = [];
 afterEach(() => {
   jest.restoreAllMocks();
-  for (const server of edges.splice(0)) {
+  for (const server of servers.splice(0)) {
     server.closeAllConnections();
     server.close();
   }
 });
+
+/** @returns its port. */
+async function listening(server: Server): Promise<number> {
+  servers.push(server);
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+async function serving(answer: RequestListener): Promise<string> {
+  return `http://127.0.0.1:${await listening(createServer(answer))}`;
+}
 
 /** The address of an edge that answers everything so, upgrades also. */
 async function edge(status: number, headers: Readonly<Record<string, string>> = {}): Promise<string> {
@@ -51,105 +62,8 @@ async function edge(status: number, headers: Readonly<Record<string, string>> = 
     // Whoever has read the answer may reset the connection.
     socket.on("error", () => {}).end(`HTTP/1.1 ${status} No\r\n${lines.join("")}\r\n`);
   });
-  edges.push(server);
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listening(server)}`;
 }
-
-/** Why the relay refused a connector of the key file before it was registered. */
-async function refusalsAtStart(keyFile: string) {
-  const { agent_id: agent, key_id: keyId, private_key: privateKey } = await line.json(keyFile);
-  await using connector = new Connector({ url: line.url, agent, key: { keyId, alg: "ed25519", privateKey } });
-  const { errors } = record(connector);
-  await connector.start();
-  return { refusals: errors };
-}
-
-describe("relay keygen", () => {
-  test("makes a key that, once its record is added, passes check and listens", async () => {
-    const made = await line.run(["keygen", "--agent", "agent://carol"]);
-    const secret = (await line.json("carol.json")).private_key;
-    expect(made.code).toBe(0);
-    expect(made.stdout + made.stderr).not.toContain(secret);
-    expect(await line.mode("carol.json")).toBe(0o600);
-
-    const add = ["add", "--url", line.url];
-    const stderr = expect.stringContaining("one gateway and one connector were asked");
-    expect(await keys(add, made.stdout)).toEqual({ code: 0, stdout: "", stderr });
-    const { refusals } = await refusalsAtStart("carol.json");
-    expect(refusals).toEqual([]);
-    expect(await check("carol.json", "--register")).toMatchObject({ code: 0 });
-    await line.listen("carol");
-    expect(await keys(add, made.stdout)).toMatchObject({ code: 0 });
-  });
-
-  test("adds a key that no relay has yet, and says so by the exit code where one runs that does not get it", async () => {
-    const made = await line.run(["keygen", "--agent", "agent://erin"]);
-    const elsewhere = ["--file", line.file("other.keys.json")];
-    expect(await keys(["add", ...elsewhere, "--url", await nowhere()], made.stdout)).toMatchObject({ code: 0 });
-    const again = await line.run(["keygen", "--agent", "agent://frank"]);
-    const { code } = await keys(["add", ...elsewhere, "--url", line.url, "--wait", "1"], again.stdout);
-    expect(code).toBe(3);
-    const { signing_keys } = await line.json("other.keys.json");
-    expect(signing_keys).toHaveLength(2);
-  });
-
-  test("never prints the record of an HMAC key, which holds the secret, but writes it to a private file", async () => {
-    const keygen = ["keygen", "--json", "--agent", "agent://dave", "--alg", "hmac-sha256", "--key-id", "dave-1"];
-    const made = await line.run(keygen);
-    const { secret } = await line.json("dave.json");
-    expect(made).toMatchObject({ code: 0, stdout: "" });
-    expect(jsonLines(made.stderr)).toMatchObject([
-      { event: "key_file", file: "dave.json", record_file: "dave.record.json" },
-      { event: "warning" },
-    ]);
-    expect(made.stderr).not.toContain(secret);
-    expect([await line.mode("dave.json"), await line.mode("dave.record.json")]).toEqual([0o600, 0o600]);
-    expect((await keys(["add", line.file("dave.record.json"), "--url", line.url])).code).toBe(0);
-    const stored = JSON.parse(await readFile(line.stage.relay.keysFile, "utf8"));
-    expect(stored.signing_keys).toContainEqual({
-      key_id: "dave-1",
-      alg: "hmac-sha256",
-      secret,
-      agents: ["agent://dave"],
-    });
-  });
-
-  test("never overwrites a key", async () => {
-    await line.run(["keygen", "--agent", "agent://erin"]);
-    const before = await line.text("erin.json");
-    const others = [
-      ["agent://frank"],
-      ["agent://erin", "--key-id", "erin-2"],
-      ["agent://erin", "--alg", "hmac-sha256"],
-    ];
-    for (const other of others) {
-      const again = await line.run(["keygen", "--json", "--out", "erin.json", "--agent", ...other]);
-      expect(again).toMatchObject({ code: 1, stdout: "" });
-      expect(jsonLines(again.stderr)).toMatchObject([{ event: "error", code: "failed" }]);
-    }
-    expect(await line.text("erin.json")).toBe(before);
-  });
-
-  test("tells a key file that the shell emptied, since the record was sent to it, from another key", async () => {
-    await line.write("fay.json", "");
-    const emptied = await line.run(["keygen", "--json", "--agent", "agent://fay"]);
-    expect(emptied).toMatchObject({ code: 1, stdout: "" });
-    expect(await line.text("fay.json")).toBe("");
-    await line.write("fay.json", "{}");
-    const taken = await line.run(["keygen", "--json", "--agent", "agent://fay"]);
-    expect(taken.code).toBe(1);
-    expect(taken.stderr).not.toBe(emptied.stderr);
-  });
-
-  test("makes records that keys add refuses when they were tampered with, without quoting them", async () => {
-    for (const record of ["no json", '{"key_id":"gateway-x","alg":"hmac-sha256","secret":"c2VjcmV0","agents":[]}']) {
-      const { code, stderr } = await keys(["add"], record);
-      expect(code).toBe(1);
-      expect(stderr).not.toContain("c2VjcmV0");
-    }
-  });
-});
 
 describe("relay check", () => {
   test("finds nothing wrong, step by step, and registers nobody", async () => {
@@ -169,6 +83,13 @@ describe("relay check", () => {
     expect(text).toMatchObject({ code: 0, stderr: "" });
     for (const { step } of steps) expect(text.stdout).toMatch(new RegExp(`^ok +${step} `, "m"));
     expect((await line.run(["status", "--json", "agent://alice"])).stdout).toContain('"status":"not_seen"');
+  });
+
+  test("finds nothing wrong with a key that relay keygen made, once its record is added, and --register", async () => {
+    const { stdout } = await line.run(["keygen", "--agent", "agent://carol"]);
+    const added = await keysCommand(line.stage.relay.keysFile, ["add", "--url", line.url], stdout);
+    expect(added).toMatchObject({ code: 0, stdout: "" });
+    expect(await check("carol.json", "--register")).toMatchObject({ code: 0 });
   });
 
   test("says what is wrong with a key that the relay knows by another's name", async () => {
@@ -200,16 +121,13 @@ describe("relay check", () => {
 
   test("names RELAY_HTTP_URL where its address has the websocket alone, and no relay answers over HTTP", async () => {
     const pod = await line.stage.relay.startWsConnector();
-    const edge = createServer((_, response) => response.writeHead(404).end());
-    await once(edge.listen(0, "127.0.0.1"), "listening");
-    const edgeUrl = `ws://127.0.0.1:${(edge.address() as AddressInfo).port}/ws`;
+    const edgeUrl = `${(await edge(404)).replace("http", "ws")}/ws`;
     const hint = expect.stringContaining("set RELAY_HTTP_URL to the relay's HTTP address");
     const [ofPod, ofEdge, ofNone] = await Promise.all(
       [pod.url, edgeUrl, (await nowhere()).replace("http", "ws")].map((url) =>
         check(line.keyFile("alice"), "--url", url),
       ),
     );
-    edge.close();
     expect(ofPod?.steps).toContainEqual(expect.objectContaining({ step: "presence", ok: false, hint }));
     for (const reached of [ofEdge, ofNone])
       expect(reached?.steps.at(-1)).toMatchObject({ step: "relay", ok: false, hint });
@@ -308,47 +226,103 @@ describe("relay status", () => {
     expect(nobody).toMatch(/^agent:\/\/nobody +not_seen /);
     expect(relay).toContain(line.url);
   });
-});
 
-describe("relay", () => {
-  test("explains: every command has help, with exit code 0; an invalid command line ends with 2", async () => {
-    const { code, stdout } = await line.run(["--help"]);
-    const commands = [...stdout.matchAll(/^ {2}relay (\w+) {2,}[A-Z]/gm)].map(([, name]) => name as string);
-    expect(code).toBe(0);
-    expect(commands).toEqual([
-      ...["keygen", "init", "check", "listen", "send", "ask", "request", "approve", "reject"],
-      ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp", "completion"],
+  const COUNTS = { ok: true, online_agents: 1, stale_agents: 0, offline_agents: 0, complete: false };
+  const UNAVAILABLE = {
+    ok: false,
+    code: "unavailable",
+    detail: "Partition 3 is out of reach.",
+    hint: "Later.",
+    retry: "later",
+  };
+
+  /** `relay status` of a relay of which a part is out of reach: that of these agents, or of the counts. */
+  async function partial(...away: string[]) {
+    const url = await serving((request, response) => {
+      const agent_id = new URL(request.url ?? "", "http://relay").searchParams.get("agent_id");
+      const isAway = away.includes(agent_id ?? "counts");
+      const answer = agent_id === null ? COUNTS : { ok: true, agent_id, status: "online", stale_ms: 1000 };
+      response.writeHead(isAway ? 503 : 200).end(JSON.stringify(isAway ? UNAVAILABLE : answer));
+    });
+    return async (...words: string[]) => await line.run(["status", "--url", url, ...words]);
+  }
+
+  test("tells of the agents that it can, and of the others why not, and ends with that error's code", async () => {
+    const status = await partial("agent://bob");
+    const told = await status("alice", "bob", "carol", "--json");
+    const { code, hint, retry, detail: message } = UNAVAILABLE;
+    expect([told.code, jsonLines(told.stdout)]).toEqual([
+      4,
+      [
+        {
+          ok: false,
+          relay: COUNTS,
+          agents: [
+            expect.objectContaining({ agent_id: "agent://alice", status: "online" }),
+            { ok: false, agent_id: "agent://bob", code, message, hint, retry },
+            expect.objectContaining({ agent_id: "agent://carol", status: "online" }),
+          ],
+        },
+      ],
     ]);
-    for (const name of commands) {
-      const help = await line.run([name, "--help"]);
-      expect([help.code, help.stdout, help.stderr]).toEqual([
-        0,
-        expect.stringMatching(new RegExp(`^relay ${name}`)),
-        "",
-      ]);
-      // It stands in a package: who has no clone of the repository can run none of its commands.
-      expect(stdout + help.stdout).not.toMatch(/\bnpm |\.local\b/);
-    }
-    expect(await line.run(["fly"])).toMatchObject({ code: 2, stdout: "" });
-    for (const words of [
-      ["fly"],
-      ["send", "--fly"],
-      ["listen", "word"],
-      ["listen", "--reply"],
-      ["request", "agent://bob"],
-    ]) {
-      const { code, stdout, stderr } = await line.run([...words, "--json"]);
-      expect([code, stdout]).toEqual([2, ""]);
-      expect(jsonLines(stderr)).toMatchObject([{ event: "error", code: "usage" }]);
-    }
+    const text = await status("alice", "bob", "carol");
+    const lines = text.stdout.trimEnd().split("\n");
+    expect([text.code, lines.length]).toEqual([4, 4]);
+    expect(lines[0]).toMatch(/alice.*online/);
+    expect(lines[1]).toMatch(/bob.*unavailable/);
   });
 
-  test("has the exit codes that its README lists", async () => {
-    const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
-    const table = /<!-- exit codes[\s\S]*?<!-- \/exit codes -->/.exec(readme)?.[0] ?? "";
-    const { stdout } = await line.run(["--help"]);
-    const listed = [...table.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code, words]) => [code, words]);
-    expect(listed.length).toBeGreaterThan(0);
-    expect([...stdout.matchAll(/^ {2}(\d+) +(.*)$/gm)].map(([, code, words]) => [code, words])).toEqual(listed);
+  test("tells of agents where the counts cannot be had", async () => {
+    const status = await partial("counts");
+    const told = await status("alice", "--json");
+    expect([told.code, jsonLines(told.stdout)]).toMatchObject([
+      4,
+      [{ ok: false, relay: { ok: false, code: "unavailable" }, agents: [{ status: "online" }] }],
+    ]);
+  });
+
+  test("fails as a whole where nothing can be told", async () => {
+    const status = await partial("counts", "agent://alice");
+    const failed = await status("alice", "--json");
+    expect([failed.code, failed.stdout, jsonLines(failed.stderr)]).toMatchObject([4, "", [{ code: "unavailable" }]]);
+  });
+});
+
+describe("Where nobody vouches for the relay's certificate", () => {
+  async function untrusted(): Promise<string[]> {
+    const server = createTlsServer(SELF_SIGNED) as unknown as Server;
+    return ["--json", "--key", line.keyFile("alice"), "--url", `https://localhost:${await listening(server)}`];
+  }
+
+  /** The environment of this process, which Node read when it began, has this value. */
+  function setAuthorities(file: string | undefined): void {
+    const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
+    jest.replaceProperty(process, "env", file === undefined ? env : { ...env, NODE_EXTRA_CA_CERTS: file });
+  }
+
+  const UNSET = "its certificate is self-signed. NODE_EXTRA_CA_CERTS is not set in this process's environment.";
+  const told = {
+    message: expect.stringContaining(UNSET),
+    hint: expect.stringContaining("in the env member of the MCP configuration"),
+  };
+
+  test("NODE_EXTRA_CA_CERTS is told to be missing, and where to set it, by relay check, and by relay listen once", async () => {
+    setAuthorities(undefined);
+    const checked = await line.run(["check", ...(await untrusted())]);
+    expect(checked.code).not.toBe(0);
+    const step = expect.objectContaining({ step: "relay", code: "unreachable", ...told });
+    expect(jsonLines(checked.stdout)[0].steps).toContainEqual(step);
+    const listened = await line.run(["listen", ...(await untrusted())]);
+    expect(listened.code).not.toBe(0);
+    expect(jsonLines(listened.stderr)).toMatchObject([{ event: "error", ...told }]);
+  });
+
+  test.each([
+    ["does not exist", "nowhere/other.pem", "cannot be read (ENOENT)"],
+    ["is another's", fileURLToPath(import.meta.url), "does not vouch for that certificate"],
+  ])("that the file of NODE_EXTRA_CA_CERTS %s is told with its name", async (_, file, why) => {
+    setAuthorities(file);
+    const { stderr } = await line.run(["listen", ...(await untrusted())]);
+    expect(jsonLines(stderr).at(-1).message).toContain(`${file}, which NODE_EXTRA_CA_CERTS names, ${why}`);
   });
 });

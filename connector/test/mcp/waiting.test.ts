@@ -1,7 +1,14 @@
 import { describe, expect, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import type { LateAgent } from "../../src/mcp/late-agent.ts";
 import { MessageQueue } from "../../src/mcp/message-queue.ts";
+import { serve } from "../../src/mcp/server.ts";
 import { withReply } from "../../src/replies.ts";
 import type { Delivery } from "../../src/types.ts";
+import { shared } from "../fixture.ts";
+import { McpStage } from "./kit.ts";
+
+/** What waits for a model, and a model that waits. */
 
 const LONG_MS = 60_000;
 const never = new AbortController().signal;
@@ -94,5 +101,85 @@ describe("The queue of messages", () => {
     queue.add(delivery("a"));
     expect((await take(queue, 10, LONG_MS)).ids).toEqual(["a"]);
     expect((await take(queue, 10, LONG_MS)).ids).toEqual([]);
+  });
+});
+
+describe("A client", () => {
+  type Transport = Parameters<typeof serve>[1];
+
+  /** A server with a client that reads when it is let to. */
+  async function unread(isBehind?: () => boolean) {
+    const waiting: (() => void)[] = [];
+    const transport = {
+      start: async () => {},
+      close: async () => {},
+      send: () => new Promise<void>((read) => waiting.push(read)),
+    } as unknown as Transport;
+    let arrive = () => {};
+    const agent = {
+      onDelivery: (listener: (agent: object) => void) => {
+        arrive = () => listener({ queue: { isAwaited: false, size: 1 } });
+        return () => {};
+      },
+    } as unknown as LateAgent;
+    await serve(agent, transport, "1.0.0", undefined, isBehind);
+    return { waiting, arrive: () => arrive() };
+  }
+
+  /** What was begun has come to an end, but for what waits for the client. */
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+  test("that does not read has one notification kept, however many messages come", async () => {
+    const { waiting, arrive } = await unread();
+    for (let n = 0; n < 100; n += 1) arrive();
+    await settled();
+    expect(waiting).toHaveLength(1);
+    waiting[0]?.();
+    await settled();
+    arrive();
+    await settled();
+    expect(waiting).toHaveLength(2);
+  });
+
+  test("is told nothing while its stream is behind, and again after it", async () => {
+    let isBehind = true;
+    const { waiting, arrive } = await unread(() => isBehind);
+    arrive();
+    await settled();
+    expect(waiting).toHaveLength(0);
+    isBehind = false;
+    arrive();
+    await settled();
+    expect(waiting).toHaveLength(1);
+  });
+});
+
+describe("A model that waits", () => {
+  const ALICE = "agent://alice";
+  const stage = shared(new McpStage("alice", "bob"));
+
+  test("gets a message when it comes, and each once", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const waiting = alice.call("wait_for_messages", { timeout_seconds: 50 });
+    await alice.untilRead();
+    await bob.send(ALICE, { n: 1 });
+    expect(await waiting).toMatchObject({ messages: [{ payload: { n: 1 } }], waiting: 0, dropped: 0 });
+    expect(await alice.call("wait_for_messages", { timeout_seconds: 0 })).toMatchObject({ messages: [] });
+    expect(alice.notifications).toEqual([]);
+  });
+
+  test("gets at most as many as it asked for, and is told how many are left; its host heard of each", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    for (const n of [1, 2, 3]) {
+      await bob.send(ALICE, { n });
+      await until("the host heard of it", () => alice.notifications.length === n);
+    }
+    expect(alice.notifications.at(-1)).toEqual({ event: "message_arrived", waiting: 3 });
+    expect(await alice.call("my_status")).toMatchObject({ agent_id: ALICE, waiting: 3, dropped: 0 });
+    const first = await alice.call("wait_for_messages", { max: 2 });
+    expect(first).toMatchObject({ messages: [{ payload: { n: 1 } }, { payload: { n: 2 } }], waiting: 1 });
+    expect(await alice.call("wait_for_messages")).toMatchObject({ messages: [{ payload: { n: 3 } }], waiting: 0 });
   });
 });

@@ -1,16 +1,57 @@
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
 import { CONTROL_MEMBERS } from "../../src/cli/control/request.ts";
 import { nearest } from "../../src/cli/nearest.ts";
-import type { Connector } from "../../src/index.ts";
-import { RelayError } from "../../src/index.ts";
-import { unlessAway } from "../../src/unless-away.ts";
 import { shared } from "../fixture.ts";
-import { errorOf, jsonLines } from "../kit.ts";
+import { jsonLines } from "../kit.ts";
 import { Shell } from "./shell.ts";
 
 const shell = shared(new Shell());
+
+describe("relay", () => {
+  test("explains: every command has help, with exit code 0; an invalid command line ends with 2", async () => {
+    const { code, stdout } = await shell.run(["--help"]);
+    const commands = [...stdout.matchAll(/^ {2}relay (\w+) {2,}[A-Z]/gm)].map(([, name]) => name as string);
+    expect(code).toBe(0);
+    expect(commands).toEqual([
+      ...["keygen", "init", "check", "listen", "send", "ask", "request", "approve", "reject"],
+      ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp", "completion"],
+    ]);
+    for (const name of commands) {
+      const help = await shell.run([name, "--help"]);
+      expect([help.code, help.stdout, help.stderr]).toEqual([
+        0,
+        expect.stringMatching(new RegExp(`^relay ${name}`)),
+        "",
+      ]);
+      // It stands in a package: who has no clone of the repository can run none of its commands.
+      expect(stdout + help.stdout).not.toMatch(/\bnpm |\.local\b/);
+    }
+    expect(await shell.run(["fly"])).toMatchObject({ code: 2, stdout: "" });
+    for (const words of [
+      ["fly"],
+      ["send", "--fly"],
+      ["listen", "word"],
+      ["listen", "--reply"],
+      ["request", "agent://bob"],
+    ]) {
+      const { code, stdout, stderr } = await shell.run([...words, "--json"]);
+      expect([code, stdout]).toEqual([2, ""]);
+      expect(jsonLines(stderr)).toMatchObject([{ event: "error", code: "usage" }]);
+    }
+  });
+
+  test("has the exit codes that its README lists", async () => {
+    const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
+    const table = /<!-- exit codes[\s\S]*?<!-- \/exit codes -->/.exec(readme)?.[0] ?? "";
+    const { stdout } = await shell.run(["--help"]);
+    const listed = [...table.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code, words]) => [code, words]);
+    expect(listed.length).toBeGreaterThan(0);
+    expect([...stdout.matchAll(/^ {2}(\d+) +(.*)$/gm)].map(([, code, words]) => [code, words])).toEqual(listed);
+  });
+});
 
 async function hintOf(args: string[]): Promise<string> {
   const { code, stderr } = await shell.run([...args, "--json"]);
@@ -63,13 +104,4 @@ describe("relay completion", () => {
   test("refuses another shell", async () => {
     expect((await shell.run(["completion", "csh"])).code).toBe(2);
   });
-});
-
-test("What went out before the relay went away has an unknown outcome", async () => {
-  const away = { state: { status: "reconnecting" }, on: () => () => {} } as unknown as Connector;
-  const rejected = unlessAway(away, 1, async (signal) => {
-    await new Promise((aborted) => signal.addEventListener("abort", aborted));
-    throw new RelayError("aborted", { outcome: "unknown" });
-  });
-  expect(await errorOf(rejected)).toMatchObject({ code: "unreachable", outcome: "unknown", retry: "never" });
 });

@@ -1,14 +1,53 @@
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { SessionNotices } from "../../src/cli/control/session-notices.ts";
+import { Emitter } from "../../src/emitter.ts";
+import { McpAgent } from "../../src/mcp/agent.ts";
+import type { AgentConnection } from "../../src/mcp/agent-connection.ts";
+import { DecidedSessions } from "../../src/mcp/decided-sessions.ts";
 import { UNTRUSTED_NOTE } from "../../src/mcp/instructions.ts";
+import { SessionRequests } from "../../src/mcp/session-requests.ts";
+import { myStatus } from "../../src/mcp/status.ts";
+import type { ToolCall } from "../../src/mcp/tool.ts";
+import type { DecidedSession, Delivery, PendingSession } from "../../src/types.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
 import { McpStage } from "./kit.ts";
 
 const [ALICE, BOB, CAROL] = ["agent://alice", "agent://bob", "agent://carol"];
 const PROPOSAL = { purpose: "Translate a page", ttlMinutes: 5 };
+const PENDING = "pending_until_session.approve_or_session.reject";
 
 const stage = shared(new McpStage("alice", "bob", "carol"));
+
+describe("A session", () => {
+  test("is asked for by a model and approved by a program", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const proposal = { purpose: "Translate a page", ttl_minutes: 5, intro: "I am Alice.", scope: "One page" };
+    const { session_id, ...asked } = await alice.call("request_session", { to: BOB, ...proposal });
+    expect(asked).toMatchObject({ session_status: PENDING, can_deliver_realtime: true });
+    const request = await next(bob);
+    expect(request).toMatchObject({ type: "session.request", sessionId: session_id, payload: proposal });
+    await bob.approve(session_id, request.from);
+    const { messages } = await alice.call("wait_for_messages");
+    expect(messages).toMatchObject([{ from: BOB, type: "session.approve", session_id }]);
+  });
+
+  test("is asked for by a program and rejected by a model, which cannot decide it twice", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId } = await bob.requestSession(ALICE, { purpose: "Translate a page" });
+    const { messages } = await alice.call("wait_for_messages");
+    expect(messages).toMatchObject([{ type: "session.request", session_id: sessionId, from: BOB }]);
+    const decision = { session_id: sessionId };
+    const rejected = await alice.call("reject_session", { ...decision, reason: "No time." });
+    expect(rejected).toMatchObject({ session_id: sessionId, session_status: "rejected", duplicate: false });
+    expect(await alice.call("reject_session", decision)).toEqual({ ...rejected, duplicate: true });
+    expect(await next(bob)).toMatchObject({ type: "session.reject", sessionId, payload: { reason: "No time." } });
+    expect(await alice.error("approve_session", decision)).toMatchObject({ code: "session_closed", retry: "never" });
+  });
+});
 
 describe("A request that came while its target was away", () => {
   test("is not approved, which would count for nothing: the model is told so, and can reject it", async () => {
@@ -48,23 +87,6 @@ describe("A request that its target received", () => {
     expect((await alice.call("my_status")).pending_sessions).toEqual([]);
   });
 
-  test("is approved to whom signed it, which the result names, whatever the relay's notice says", async () => {
-    const proxy = await stage.proxy(stage.url);
-    const alice = await stage.onlineHost("alice", proxy.url);
-    const [bob, carol] = [await stage.online("bob", stage.url), await stage.online("carol", stage.url)];
-    const { sessionId: session_id } = await bob.requestSession(ALICE, PROPOSAL);
-    await alice.call("wait_for_messages");
-    const [created_at_iso, expires_at_iso] = [Date.now(), Date.now() + 60_000].map((ms) => new Date(ms).toISOString());
-    const sessions = [{ session_id, requester: CAROL, created_at_iso, expires_at_iso }];
-    proxy.tell({ frame: "notice", notice: "pending_sessions", agent_id: ALICE, total: 1, sessions });
-    await carol.send(ALICE, { text: "after the notice" });
-    await alice.call("wait_for_messages");
-    const approved = { session_id, session_status: "approved", to: BOB };
-    expect(await alice.call("approve_session", { session_id })).toMatchObject({ ...approved, duplicate: false });
-    expect(await next(bob)).toMatchObject({ type: "session.approve", sessionId: session_id });
-    expect(await alice.call("approve_session", { session_id })).toMatchObject({ ...approved, duplicate: true });
-  });
-
   test("can be approved by a process that was started later", async () => {
     const former = await stage.online("alice", stage.url);
     const bob = await stage.online("bob", stage.url);
@@ -98,25 +120,15 @@ describe("A decision that was made while its requester was away", () => {
     }
   });
 
-  test("is told once, also where the connection was lost and the relay tells it again", async () => {
-    const former = await stage.online("carol", stage.url);
-    const bob = await stage.online("bob", stage.url);
-    const { sessionId } = await former.requestSession(BOB, PROPOSAL);
-    await former.close();
-    await stage.untilGone(CAROL);
-    await bob.reject(sessionId, CAROL);
-    const proxy = await stage.proxy(stage.url);
-    const carol = await stage.onlineHost("carol", proxy.url);
-    await carol.call("wait_for_messages");
-    proxy.cut();
-    await until("it was lost", () => carol.events.includes("reconnecting"));
-    const told = () => carol.events.filter((event) => event === "decided_sessions").length;
-    await until("the relay told it again", () => told() > 1);
-    await bob.send(CAROL, { n: 1 }, { waitOnline: 15_000 });
-    const { messages, ...rest } = await carol.call("wait_for_messages");
-    expect(messages).toMatchObject([{ payload: { n: 1 } }]);
-    expect(rest).not.toHaveProperty("decided_sessions");
-    expect((await carol.call("my_status")).decided_sessions).toHaveLength(1);
+  test("is told once, however often the relay tells it again", () => {
+    const emitter = new Emitter();
+    const connector = { agent: ALICE, state: {}, on: emitter.on.bind(emitter), start: async () => {} };
+    const lookUps = { presenceOf: async () => ({}), sessionOf: async () => ({}) };
+    const agent = new McpAgent(connector as unknown as AgentConnection, lookUps);
+    agent.start();
+    for (let n = 0; n < 3; n += 1) emitter.emit("notice", { kind: "decided_sessions", sessions: [decided("ses_1")] });
+    expect(agent.queue.size).toBe(1);
+    expect(agent.decisions.all()).toEqual([decided("ses_1")]);
   });
 });
 
@@ -148,4 +160,68 @@ describe("A session that the model cannot decide", () => {
     expect((await second.call("my_status")).pending_sessions).toEqual([]);
     expect(await first.error("reject_session", { session_id })).toMatchObject(closed);
   });
+});
+
+const NOW = new Date();
+
+function decided(sessionId: string): DecidedSession {
+  return { sessionId, target: "agent://bob", status: "approved", decidedAt: NOW };
+}
+
+function pending(sessionId: string): PendingSession {
+  return { sessionId, requester: "agent://bob", createdAt: NOW, expiresAt: new Date(Date.now() + 60_000) };
+}
+
+describe("Decisions that the relay tells again", () => {
+  test("are no news, however many came after them, of which the newest are kept", () => {
+    const told = Array.from({ length: 500 }, (_, n) => decided(`ses_${n}`));
+    const sessions = new DecidedSessions();
+    expect(sessions.noticed(told)).toHaveLength(500);
+    expect(sessions.noticed(told)).toEqual([]);
+    expect(sessions.all()).toEqual(told.slice(-100));
+  });
+});
+
+describe("A request that came here", () => {
+  const delivery = { type: "session.request", sessionId: "ses_1", from: "agent://bob", payload: { purpose: "talk" } };
+  const told = { ...pending("ses_1"), requester: "agent://mallory" };
+
+  test("is of whom signed it, whatever notices say before and after, and however many they are", () => {
+    const requests = new SessionRequests();
+    requests.noticed([told]);
+    requests.received({ ...delivery, receivedAt: Date.now() } as unknown as Delivery);
+    requests.noticed([told, ...Array.from({ length: 1000 }, (_, n) => pending(`ses_0${n}`)), told]);
+    expect(requests.find("ses_1")).toMatchObject({ requester: "agent://bob", purpose: "talk", isReceived: true });
+    expect(requests.pending().filter(({ requester }) => requester === "agent://mallory")).toEqual([]);
+  });
+
+  test("is told so to who shares the connection later, for whom no later notice changes it", () => {
+    const notices = new SessionNotices();
+    notices.received({ ...delivery, receivedAt: Date.now() } as unknown as Delivery);
+    const made = Array.from({ length: 100 }, (_, n) => pending(`ses_0${n}`));
+    notices.noticed({ kind: "pending_sessions", total: 101, sessions: [told, ...made] });
+    const requests = new SessionRequests();
+    for (const notice of notices.all()) if (notice.kind === "pending_sessions") requests.noticed(notice.sessions);
+    expect(requests.pending()).toHaveLength(100);
+    requests.noticed([told]);
+    expect(requests.find("ses_1")).toMatchObject({ requester: "agent://bob" });
+  });
+});
+
+describe("A request that was decided here", () => {
+  test("is not pending again for a notice that left the relay before it knew", () => {
+    const requests = new SessionRequests();
+    requests.noticed([pending("ses_1"), pending("ses_2")]);
+    const delivery = { canDeliverRealtime: true, status: "online" } as const;
+    const ack = { envelopeId: "e", duplicate: false, delivery, to: "agent://bob" };
+    requests.decided({ ...ack, sessionId: "ses_1", status: "approved" });
+    requests.noticed([pending("ses_1"), pending("ses_2")]);
+    expect(requests.pending().map(({ sessionId }) => sessionId)).toEqual(["ses_2"]);
+  });
+});
+
+test("A call of my_status that was cancelled before it began ends at once", async () => {
+  const connector = { state: { status: "idle" }, on: () => () => {} };
+  const call = { signal: AbortSignal.abort() } as ToolCall;
+  await expect(myStatus.run({}, { connector } as unknown as McpAgent, call)).rejects.toThrow("aborted");
 });

@@ -1,14 +1,19 @@
+import { once } from "node:events";
 import { chmod, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { RelayHttp } from "../../src/cli/relay-http.ts";
+import { SILENT_MS } from "../../src/cli/reporter.ts";
+import { gatewayTransport } from "../../src/cli/transports/gateway.ts";
 import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
-import { jsonLines, next, record } from "../kit.ts";
-import { setTime } from "../times.ts";
+import { errorOf, jsonLines, next, record } from "../kit.ts";
+import { LONG_MS, setTime, Waits } from "../times.ts";
 import { BOB, HELLO } from "./control-kit.ts";
-import { expectFailure } from "./failing.ts";
-import { CommandLine, nowhere } from "./kit.ts";
+import { CommandLine, expectFailure, nowhere } from "./kit.ts";
 
 afterEach(() => {
   jest.restoreAllMocks();
@@ -113,7 +118,7 @@ describe("relay send", () => {
     expect(stderr).not.toContain("rk_wrong");
   });
 
-  test("tells by exit code and error code why nothing was sent", async () => {
+  test("tells by exit code and error code why nothing was sent, and without --json in one line of text", async () => {
     const send = (...args: string[]) => ["send", "--json", ...args];
     const url = await nowhere();
     const unreachable = await expectFailure(line, send("--url", url, ...as("alice"), BOB, HELLO), 4, "unreachable");
@@ -126,6 +131,8 @@ describe("relay send", () => {
     await expectFailure(line, send(...as("alice"), BOB, "no json"), 2, "usage");
     await expectFailure(line, send(...as("alice"), "agent://BOB", HELLO), 2, "usage");
     await expectFailure(line, send(...as("alice"), "--type", "Mail", BOB, HELLO), 2, "invalid_envelope");
+    const asText = await line.run(["send", "--url", url, ...as("alice"), BOB, HELLO]);
+    expect(asText).toEqual({ code: 4, stdout: "", stderr: expect.stringMatching(/^relay: .+\n$/) });
   });
 
   test("refuses an address with a password or a query, names what gave it, and prints neither", async () => {
@@ -146,10 +153,38 @@ describe("relay send", () => {
     }
   });
 
-  test("writes the reason as one line of text, without --json", async () => {
-    const { code, stdout, stderr } = await line.run(["send", "--url", await nowhere(), ...as("alice"), BOB, HELLO]);
-    expect([code, stdout]).toEqual([4, ""]);
-    expect(stderr).toMatch(/^relay: .+\n$/);
+  test("sends with --wait-online once the target has come", async () => {
+    const late = line.begin(["send", ...as("alice"), BOB, HELLO, "--wait-online", "60"]);
+    const receiver = await bob();
+    const { payload } = await next(receiver);
+    expect(payload).toEqual({ message: "Hello, Bob." });
+    expect(await late.end()).toBe(0);
+  });
+
+  test("with --wait-online waits until the target can be delivered to, and then says what both connectors say", async () => {
+    const proxy = await line.stage.proxy(line.url);
+    const { presence } = proxy;
+    let asked = 0;
+    const congested = async () => {
+      asked += 1;
+      return JSON.stringify({ ok: true, status: "online", can_deliver_realtime: false });
+    };
+    const waits = new Waits();
+    const expectVain = async (args: string[], env = {}) => {
+      const askedBefore = asked;
+      const vain = [...args, "--json", "--url", proxy.url, BOB, HELLO, "--wait-online", "3000"];
+      const failing = expectFailure(line, vain, 5, "target_not_online", env);
+      await until("it asks again after an answer", () => asked > askedBefore + 1);
+      waits.endBetween(2_900_000, 3_000_000);
+      await failing;
+    };
+    proxy.presence = async (path) => await (path.endsWith("alice") ? presence(path) : congested());
+    const { apiKey } = line.stage.agent("alice");
+    const overHttp = { RELAY_API_KEY: apiKey, RELAY_AGENT: "agent://alice" };
+    for (const command of ["send", "ask"]) await expectVain([command, ...as("alice")]);
+    await expectVain(["send"], overHttp);
+    expect(proxy.sent.filter(({ type }) => type === "message.send")).toEqual([]);
+    await expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO, "--wait-online", "0"], 2, "usage");
   });
 });
 
@@ -196,5 +231,139 @@ describe("Secrets", () => {
       expect(code).toBe(7);
       expect(stderr).not.toContain(secret);
     }
+  });
+});
+
+describe("What is sent with an API key", () => {
+  type Answering = (request: IncomingMessage, answer: ServerResponse) => void;
+
+  const refusal = (status: number, code: string): Answering => {
+    const retry = status === 401 ? "fix" : "later";
+    return (_, answer) => void answer.writeHead(status).end(JSON.stringify({ ok: false, code, retry, detail: "No." }));
+  };
+  /** An edge says it in the place of the relay. */
+  const edge =
+    (status: number): Answering =>
+    (_, answer) =>
+      void answer.writeHead(status).end("<html>");
+  const cutOff: Answering = (request) => void request.socket.destroy();
+  const accepted: Answering = (_, answer) => {
+    const target_delivery = { status: "online", can_deliver_realtime: true };
+    answer.writeHead(202).end(JSON.stringify({ ok: true, envelope_id: "e-1", target_delivery }));
+  };
+
+  /** Of each request that came, its Idempotency-Key. */
+  let keys: unknown[];
+  let answers: Answering[];
+  const gateway = createServer((request, answer) => {
+    keys.push(request.headers["idempotency-key"]);
+    request.resume().on("end", () => answers.shift()?.(request, answer));
+  });
+
+  beforeEach(async () => {
+    [keys, answers] = [[], []];
+    await once(gateway.listen(0, "127.0.0.1"), "listening");
+  });
+  afterEach(async () => {
+    gateway.closeAllConnections();
+    await new Promise((closed) => gateway.close(closed));
+  });
+
+  const address = () => `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`;
+
+  /** Sends a message with an API key. */
+  function sends(url: string, signal = new AbortController().signal) {
+    const transport = gatewayTransport("agent://alice", "rk_x", new RelayHttp(url, { env: {}, signal }), signal);
+    return transport.send({ to: "agent://bob", payload: { message: "hi" } });
+  }
+
+  test.each<[string, string, Answering[]]>([
+    ["no answer comes, twice", "unreachable", [cutOff, cutOff]],
+    ["the relay cannot tell", "unavailable", [refusal(503, "unavailable")]],
+    ["the relay has failed", "internal_error", [refusal(500, "internal_error")]],
+    [
+      "the first request is still in progress",
+      "idempotency_in_progress",
+      [cutOff, refusal(409, "idempotency_in_progress")],
+    ],
+    ["no answer comes, and then a refusal for the moment", "rate_limited", [cutOff, refusal(429, "rate_limited")]],
+    ["an edge fails, twice", "unreachable", [edge(502), edge(504)]],
+  ])("has an unknown outcome where %s, and says how to go on", async (_, code, given) => {
+    answers = [...given];
+    const error = await errorOf(sends(address()));
+    expect(error).toMatchObject({ code, outcome: "unknown", retry: "later" });
+    expect(error.hint).toContain("ask the target before you send it again");
+    expect(keys).toEqual(given.map(() => keys[0]));
+  });
+
+  test("has an unknown outcome where it is interrupted while it waits for the answer", async () => {
+    const caller = new AbortController();
+    const sending = errorOf(sends(address(), caller.signal));
+    await until("it is sent", () => keys.length === 1);
+    caller.abort();
+    expect(await sending).toMatchObject({ code: "aborted", outcome: "unknown" });
+  });
+
+  test.each<[string, string, Answering[]]>([
+    ["the relay refuses it for the moment", "rate_limited", [refusal(429, "rate_limited")]],
+    ["what came to the relay twice is refused for good", "invalid_api_key", [cutOff, refusal(401, "invalid_api_key")]],
+    ["an edge lets nobody in", "unreachable", [edge(403), edge(403)]],
+  ])("is refused where %s", async (_, code, given) => {
+    answers = [...given];
+    const error = await errorOf(sends(address()));
+    expect(error).toMatchObject({ code, outcome: "refused" });
+    // It may not be what was meant.
+    expect(error.hint.includes("RELAY_API_KEY")).toBe(code === "invalid_api_key");
+  });
+
+  test("is refused where no connection came about", async () => {
+    expect(await errorOf(sends(await nowhere()))).toMatchObject({ code: "unreachable", outcome: "refused" });
+  });
+
+  test("is accepted once where the first answer was lost: the second request has its Idempotency-Key", async () => {
+    answers = [cutOff, accepted];
+    expect(await sends(address())).toMatchObject({ envelope_id: "e-1" });
+    expect(keys).toEqual([expect.any(String), keys[0]]);
+  });
+});
+
+// The last ones: the gateway goes by a limit that it has seen until that ends.
+describe("relay send, where the relay's limit for its address is reached, which others may share,", () => {
+  const LIMIT = "relay:{*}:limit:address:check_online:*";
+  afterEach(async () => {
+    const { client } = line.stage.relay.view();
+    for (const limit of await client.keys(LIMIT)) await client.del(limit);
+  });
+
+  /** As if this address had asked check-online as often as it may, for so many ms. */
+  async function reachLimit(ms: number): Promise<void> {
+    const { client } = line.stage.relay.view();
+    await line.run(["status", "agent://alice"]);
+    const [limit] = (await client.keys(LIMIT)) as [string];
+    await client.set(limit, 1_000_000, "PX", ms);
+  }
+
+  test("waits until the end of its own time, and takes no agent meanwhile", async () => {
+    const alice = await line.stage.online("alice", line.url);
+    await reachLimit(60_000);
+    const waits = new Waits();
+    const failing = expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO], 4, "rate_limited");
+    await waits.begun(50_000, LONG_MS);
+    await waits.end(15_000);
+    await failing;
+    expect(alice.state.status).toBe("online");
+  });
+
+  test("waits no longer than --wait-online allows, and says that it waits", async () => {
+    await reachLimit(60_000);
+    const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
+    const waits = new Waits();
+    const sending = line.begin(["send", "--json", "agent://nobody", HELLO, "--wait-online", "1"], env);
+    await waits.end(SILENT_MS);
+    expect(await sending.end()).toBe(5);
+    expect(sending.reports).toMatchObject([
+      { event: "waiting" },
+      { event: "error", code: "timeout", outcome: "refused" },
+    ]);
   });
 });
