@@ -74,7 +74,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "an unasked limit is not one used up",
     file: "shared/window/src/rate-limit.ts",
-    find: "throw unavailable();",
+    find: "throw reason;",
     replace: "return { allowed: false, remaining: 0, resetMs: 1 };",
     tests: [OUTAGES],
   },

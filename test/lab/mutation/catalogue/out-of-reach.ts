@@ -103,8 +103,8 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
   {
     name: "who knows a window goes on in it while the control slot is lost",
     file: REACH,
-    find: "if (fault !== null && (isWindowless(fault) || !window.isKnown)) return reasonOf(fault);",
-    replace: "if (fault !== null) return reasonOf(fault);",
+    find: "if (fault !== null && (isWindowless(fault) || !window.isKnown)) return reachReason(fault);",
+    replace: "if (fault !== null) return reachReason(fault);",
     tests: CLUSTER,
   },
   {
