@@ -24,55 +24,11 @@ import { nowhere } from "./kit.ts";
 import { Process } from "./running.ts";
 import { Shell } from "./shell.ts";
 
-<<<<<<< HEAD
-const stage = sharedByAll(new Stage());
-const shell = sharedByAll(new Shell());
-const acme = new TestIssuer("acme");
-const issuer = acme.record(["agent://acme.*"]) as { agents: string[] };
-const relay = given(async () => {
-  await stage.relay.writeKeys({ issuers: [issuer] });
-  return await serveWhole(stage.relay, { RELAY_PACKAGES_DIR: await madePackages() });
-}, 60_000);
-
-const init = (args: string[], env: Record<string, string> = {}) =>
-  shell.run(["init", "--json", ...args], { env: { RELAY_URL: relay.url, ...env } });
-
-const textOf = (...path: string[]) => readFile(join(shell.folder, ...path), "utf8");
-
-/** What answers this to whatever it is asked. */
-async function answering(body: object) {
-  const server = createServer((_, response) => response.end(JSON.stringify(body)));
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as { port: number };
-  const close = () => new Promise<void>((closed) => server.close(() => closed()));
-  return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: close };
-}
-
-/** Why it was refused, once nothing was written. */
-async function refusal(args: string[], env?: Record<string, string>) {
-  const before = await readdir(shell.folder, { recursive: true });
-  const { code, stdout, stderr } = await init(args, env);
-  expect(stdout).toBe("");
-  expect(await readdir(shell.folder, { recursive: true })).toEqual(before);
-  const [error] = jsonLines(stderr);
-  return { exitCode: code, code: error.code, message: error.message, hint: error.hint };
-}
-
-/** What git would put into a first commit. */
-async function committed(folder: string): Promise<string[]> {
-  const cwd = join(shell.folder, folder);
-  const git = async (...args: string[]) => (await promisify(execFile)("git", args, { cwd })).stdout;
-  await git("init", "--quiet");
-  return (await git("ls-files", "--others", "--exclude-standard", "-z")).split("\0").filter(Boolean);
-}
-
-=======
->>>>>>> a22e357924cbf28a842cd7f66d8d3c9b4289704d
 describe("relay init", () => {
   const stage = sharedByAll(new Stage());
   const shell = sharedByAll(new Shell());
   const acme = new TestIssuer("acme");
-  const issuer = acme.record(["agent://acme.*"]);
+  const issuer = acme.record(["agent://acme.*"]) as { agents: string[] };
   const relay = given(async () => {
     await stage.relay.writeKeys({ issuers: [issuer] });
     return await serveWhole(stage.relay, { RELAY_PACKAGES_DIR: await madePackages() });
