@@ -5,22 +5,18 @@ import { CLUSTER_MUTATIONS } from "./catalogue/cluster.ts";
 import { CLUSTER_NODE_MUTATIONS } from "./catalogue/cluster-nodes.ts";
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CONTROL_MUTATIONS } from "./catalogue/connector-control.ts";
-import { CONNECTOR_CONTROL_SOCKET_MUTATIONS } from "./catalogue/connector-control-socket.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { CONNECTOR_END_MUTATIONS } from "./catalogue/connector-ends.ts";
 import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
 import { CONNECTOR_MCP_MUTATIONS } from "./catalogue/connector-mcp.ts";
-import { CONNECTOR_MCP_CONNECTION_MUTATIONS } from "./catalogue/connector-mcp-connection.ts";
 import { CONNECTOR_OUTGOING_MUTATIONS } from "./catalogue/connector-outgoing.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
 import { CONNECTOR_PYTHON_BOUNDS_MUTATIONS } from "./catalogue/connector-python-bounds.ts";
 import { CONNECTOR_PYTHON_CONNECTION_MUTATIONS } from "./catalogue/connector-python-connection.ts";
 import { CONNECTOR_SAID_AND_KEPT_MUTATIONS } from "./catalogue/connector-said-and-kept.ts";
 import { CONNECTOR_SEALING_MUTATIONS } from "./catalogue/connector-sealing.ts";
-import { CONNECTOR_SESSION_DECISION_MUTATIONS } from "./catalogue/connector-session-decisions.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
-import { DEADLINE_MUTATIONS } from "./catalogue/deadlines.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HEARTBEAT_MUTATIONS } from "./catalogue/heartbeats.ts";
@@ -32,16 +28,13 @@ import { ISSUER_MUTATIONS } from "./catalogue/issuers.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
 import { KUBERNETES_MUTATIONS } from "./catalogue/kubernetes.ts";
 import { LAPSE_MUTATIONS } from "./catalogue/lapses.ts";
-import { OUT_OF_REACH_MUTATIONS } from "./catalogue/out-of-reach.ts";
 import { OWNERSHIP_MUTATIONS } from "./catalogue/ownership.ts";
 import { PACKAGE_MUTATIONS } from "./catalogue/packages.ts";
-import { POD_LEASE_MUTATIONS } from "./catalogue/pod-leases.ts";
 import { PRIVACY_MUTATIONS } from "./catalogue/privacy.ts";
 import { REDIS_MUTATIONS } from "./catalogue/redis.ts";
 import { REPLAY_MUTATIONS } from "./catalogue/replay.ts";
 import { REPORT_MUTATIONS } from "./catalogue/reports.ts";
 import { SESSION_MUTATIONS } from "./catalogue/sessions.ts";
-import { SHARED_RATE_MUTATIONS } from "./catalogue/shared-rates.ts";
 import { SHOWN_CREDENTIAL_MUTATIONS } from "./catalogue/shown-credentials.ts";
 import { SLOW_READER_MUTATIONS } from "./catalogue/slow-readers.ts";
 import { TESTING_MUTATIONS } from "./catalogue/testing.ts";
@@ -59,19 +52,15 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SHOWN_CREDENTIAL_MUTATIONS,
   ...WEBSOCKET_MUTATIONS,
   ...INFLOW_MUTATIONS,
-  ...SHARED_RATE_MUTATIONS,
   ...OWNERSHIP_MUTATIONS,
   ...ADMIN_MUTATIONS,
   ...HEARTBEAT_MUTATIONS,
   ...SLOW_READER_MUTATIONS,
   ...REPLAY_MUTATIONS,
   ...SESSION_MUTATIONS,
-  ...DEADLINE_MUTATIONS,
   ...ASSERT_MUTATIONS,
-  ...POD_LEASE_MUTATIONS,
   ...WINDOW_MUTATIONS,
   ...IDEMPOTENCY_MUTATIONS,
-  ...OUT_OF_REACH_MUTATIONS,
   ...REDIS_MUTATIONS,
   ...CLUSTER_MUTATIONS,
   ...LAPSE_MUTATIONS,
@@ -90,14 +79,11 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_LYING_RELAY_MUTATIONS,
   ...CONNECTOR_SAID_AND_KEPT_MUTATIONS,
   ...CONNECTOR_MCP_MUTATIONS,
-  ...CONNECTOR_MCP_CONNECTION_MUTATIONS,
-  ...CONNECTOR_SESSION_DECISION_MUTATIONS,
   ...CONNECTOR_OUTGOING_MUTATIONS,
   ...CONNECTOR_PYTHON_MUTATIONS,
   ...CONNECTOR_PYTHON_BOUNDS_MUTATIONS,
   ...CONNECTOR_PYTHON_CONNECTION_MUTATIONS,
   ...CONNECTOR_CONTROL_MUTATIONS,
-  ...CONNECTOR_CONTROL_SOCKET_MUTATIONS,
   ...CONNECTOR_CREDENTIAL_MUTATIONS,
   ...CONNECTOR_SEALING_MUTATIONS,
 ];

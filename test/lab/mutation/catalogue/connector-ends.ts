@@ -2,8 +2,6 @@ import type { Mutation } from "../mutation.ts";
 
 const LAST = ["connector/test/last-deliveries.test.ts"];
 
-const RESTARTS = ["connector/test/cli/sessions.test.ts"];
-
 /** What the connector does when its connection ends, or its relay is away for a while. */
 export const CONNECTOR_END_MUTATIONS: readonly Mutation[] = [
   {
@@ -68,27 +66,6 @@ export const CONNECTOR_END_MUTATIONS: readonly Mutation[] = [
     find: "setTimeout(() => this.#peers.stop(), LAST_LOOK_UPS_MS)",
     replace: "setTimeout(() => {}, LAST_LOOK_UPS_MS)",
     tests: LAST,
-  },
-  {
-    name: "a decision is waited for through a restart of the relay",
-    file: "connector/src/cli/session-decision.ts",
-    find: 'if (failure.retry !== "later") throw failure;',
-    replace: "throw failure;",
-    tests: RESTARTS,
-  },
-  {
-    name: "a session that the relay lost is not waited for",
-    file: "connector/src/cli/session-decision.ts",
-    find: 'if (failure.code === "unknown_session") throw lost();',
-    replace: 'if (failure.code === "unknown_session") return failure;',
-    tests: RESTARTS,
-  },
-  {
-    name: "a question through a listener outlasts a restart of the relay",
-    file: "connector/src/cli/control/request-lines.ts",
-    find: "executeAsk(connector, request, signal), true)",
-    replace: "executeAsk(connector, request, signal), false)",
-    tests: ["connector/test/cli/ask.test.ts"],
   },
   {
     name: "a start with another's key is told so",

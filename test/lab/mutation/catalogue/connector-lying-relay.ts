@@ -228,20 +228,6 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/socket.test.ts"],
   },
   {
-    name: "nothing that others wrote acts on a terminal",
-    file: "connector/src/cli/output.ts",
-    find: 'if (typeof part === "string") return printable(part);',
-    replace: 'if (typeof part === "string") return part;',
-    tests: ["connector/test/cli/output.test.ts"],
-  },
-  {
-    name: "nothing that is styled acts on a terminal",
-    file: "connector/src/cli/output.ts",
-    find: "styleText(part.style, printable(part.text),",
-    replace: "styleText(part.style, part.text,",
-    tests: ["connector/test/cli/output.test.ts"],
-  },
-  {
     name: "a session of a notice has times",
     file: "connector/src/frames.ts",
     find: "Number.isNaN(date.getTime()) ? undefined : date",
@@ -261,19 +247,5 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     find: " && SESSION_ID.test(value)",
     replace: "",
     tests: ["connector/test/frames.test.ts"],
-  },
-  {
-    name: "what a relay says unasked is not a line each",
-    file: "connector/src/cli/repeats.ts",
-    find: "now - last.at < SAID_AGAIN_AFTER_MS",
-    replace: "false",
-    tests: ["connector/test/cli/output.test.ts"],
-  },
-  {
-    name: "a decision is not waited for without end",
-    file: "connector/src/cli/session-decision.ts",
-    find: "if (Date.now() >= deadline) throw undecided(away);",
-    replace: "",
-    tests: ["connector/test/cli/sessions.test.ts"],
   },
 ];

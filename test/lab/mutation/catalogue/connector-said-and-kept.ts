@@ -24,13 +24,6 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/frames.test.ts"],
   },
   {
-    name: "what a relay says is no format of the agent that relay init writes",
-    file: "connector/templates/typescript/main.ts",
-    find: "console.error(`",
-    replace: "console.error(message, hint, `",
-    tests: ["connector/test/cli/init.test.ts"],
-  },
-  {
     name: "what others cause is printed no more than a hundred times",
     file: "connector/src/emitter.ts",
     find: " || this.#logged.size === MAX_LOGGED",
@@ -50,27 +43,6 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     find: "const sessions = isOwn ? this.#own : this.#others;",
     replace: "const sessions = isOwn ? this.#others : this.#others;",
     tests: ["connector/test/receipts/session-records.test.ts"],
-  },
-  {
-    name: "a relay's code is looked up among codes alone",
-    file: "connector/src/cli/exit-codes.ts",
-    find: "Object.hasOwn(CODES, code) ? (CODES[code] as number) : EXIT.refused",
-    replace: "CODES[code] ?? EXIT.refused",
-    tests: ["connector/test/cli/output.test.ts"],
-  },
-  {
-    name: "a receipt overwrites no file",
-    file: "connector/src/cli/session-receipt.ts",
-    find: 'open(file, "wx")',
-    replace: 'open(file, "w")',
-    tests: ["connector/test/cli/credentials.test.ts"],
-  },
-  {
-    name: "a decision that a relay tells again and again is told once",
-    file: "connector/src/mcp/decided-sessions.ts",
-    find: "if (this.#known.has(session.sessionId))",
-    replace: "if (this.#sessions.has(session.sessionId))",
-    tests: ["connector/test/mcp/sessions.test.ts"],
   },
   {
     name: "the session that a decision names has an id of bounded length",

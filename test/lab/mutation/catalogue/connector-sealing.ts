@@ -108,13 +108,6 @@ export const CONNECTOR_SEALING_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/sealing/own-sealing-keys.test.ts"],
   },
   {
-    name: "former sealing keys are dropped from the key file",
-    file: "connector/src/cli/sealing-key-list.ts",
-    find: "former.filter(({ until }) => until > now)",
-    replace: "former",
-    tests: ["connector/test/cli/offline.test.ts"],
-  },
-  {
     name: "a former sealing key opens until its end only",
     file: "connector/src/sealing/own-sealing-keys.ts",
     find: "if (until <= this.#clock.boundedNow()) return undefined;",

@@ -5,7 +5,6 @@ const STEP = "shared/protocol/src/intake/credential-step.ts";
 const READING = ["shared/protocol/test/credentials/read-credential.test.ts"];
 const JUDGING = ["shared/protocol/test/credentials/issuers.test.ts"];
 const STEPS = ["shared/protocol/test/intake/credential-step.test.ts"];
-const HELD = ["services/ws-connector/test/connection-credentials.test.ts"];
 const VERIFIER = "shared/runtime/src/verification/envelope-verifier.ts";
 const VERIFYING = ["shared/runtime/test/verification/envelope-verifier.test.ts"];
 const TOKENS = "shared/runtime/src/verification/issued-tokens.ts";
@@ -211,46 +210,11 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/runtime/test/verification/signature-verifier.test.ts"],
   },
   {
-    name: "a key signs once its register was accepted",
-    file: "services/ws-connector/src/connection-credentials.ts",
-    find: "this.#add(this.#unanswered, held, this.#unanswered.get(credential.agent) ?? NONE);",
-    replace: "this.accepted(credential);",
-    tests: HELD,
-  },
-  {
-    name: "a held credential is judged each time",
-    file: "services/ws-connector/src/connection-credentials.ts",
-    find: "if (held.credential.keyId !== keyId || !isValidAt(this.#termOf(held, issuers), now)) continue;",
-    replace: "if (held.credential.keyId !== keyId) continue;",
-    tests: HELD,
-  },
-  {
-    name: "a held credential is judged by the newest keys file",
-    file: "services/ws-connector/src/connection-credentials.ts",
-    find: "if (issuers !== this.#issuers) this.#judgeAnewBy(issuers);",
-    replace: "",
-    tests: HELD,
-  },
-  {
-    name: "what no register was accepted with yet is judged by the newest keys file, too",
-    file: "services/ws-connector/src/connection-credentials.ts",
-    find: "of [this.#accepted, this.#unanswered]) {\n      for (const held of [...byAgent",
-    replace: "of [this.#accepted]) {\n      for (const held of [...byAgent",
-    tests: HELD,
-  },
-  {
     name: "an agent whose credential ended is released",
     file: "services/ws-connector/src/key-audit.ts",
     find: "    this.#releaseEnded(now);\n",
     replace: "",
     tests: CONFORMANCE,
-  },
-  {
-    name: "agents that share a key have each its own credential",
-    file: "services/ws-connector/src/connection-credentials.ts",
-    find: "if (key !== undefined) return key;",
-    replace: "",
-    tests: HELD,
   },
   {
     name: "the key of another agent is no reason not to wait",
@@ -279,12 +243,5 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     find: "!LOOPBACK.includes(hostname)",
     replace: "hostname !== null",
     tests: ["shared/runtime/test/relay-hosts.test.ts"],
-  },
-  {
-    name: "agents of an issuer",
-    file: "shared/window/src/agent-limits.ts",
-    find: "isIssuer(principal) ? limits.agentsPerIssuer : limits.agentsPerKey",
-    replace: "limits.agentsPerKey",
-    tests: ["shared/window/test/principal-agents.test.ts"],
   },
 ];

@@ -4,7 +4,6 @@ const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
 const SERVER_STOP = "shared/runtime/test/http/server-stop.test.ts";
 const QUEUE = "shared/runtime/test/http/request-queue.test.ts";
-const STARTING = "test/integration/starting.ci.ts";
 
 /** Plain connections, and the queue of their requests. */
 export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
@@ -140,13 +139,6 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     find: "keepAliveTimeout: bounds.idleMs",
     replace: "keepAliveTimeout: 600_000",
     tests: [BOUNDS],
-  },
-  {
-    name: "no more connections than file descriptors",
-    file: "shared/runtime/src/open-files.ts",
-    find: "if (bounds === null) return settings;",
-    replace: "return settings;",
-    tests: [STARTING],
   },
   {
     name: "no upgrade behind an open answer",

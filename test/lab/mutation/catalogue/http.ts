@@ -7,7 +7,6 @@ const BODY = "shared/runtime/test/http/body.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
 const SERVER_STOP = "shared/runtime/test/http/server-stop.test.ts";
 const FRAMING = "test/hostile/http-framing.test.ts";
-const STARTING = "test/integration/starting.ci.ts";
 
 /** HTTP and the pages. */
 export const HTTP_MUTATIONS: readonly Mutation[] = [
@@ -166,20 +165,6 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     tests: ["test/hostile/websocket-handshakes.test.ts"],
   },
   {
-    name: "a stop while modules load",
-    file: "services/gateway/src/main.ts",
-    find: 'import "runtime/early-stop.ts";',
-    replace: "",
-    tests: [STARTING],
-  },
-  {
-    name: "a taken port in one line",
-    file: "shared/runtime/src/http/server.ts",
-    find: "reason === undefined ? err :",
-    replace: "true ? err :",
-    tests: [STARTING],
-  },
-  {
     name: "the faults of all services in one message",
     file: "shared/runtime/src/settings.ts",
     find: "new Set(readers.flatMap(",
@@ -192,13 +177,6 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     find: "read(other) === result.data",
     replace: "false",
     tests: ["shared/runtime/test/settings.test.ts"],
-  },
-  {
-    name: "guides of a target are limited by address",
-    file: "services/ops-reporting/src/endpoints/guides.ts",
-    find: 'await limits.use("target_reads", ip);',
-    replace: "",
-    tests: ["test/integration/limits.test.ts"],
   },
   {
     name: "Redis passwords last",

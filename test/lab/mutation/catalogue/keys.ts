@@ -52,13 +52,6 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     tests: ["test/local/replace-file.test.ts", "test/local/keys-command.test.ts"],
   },
   {
-    name: "an agent that could read its key file can read the one in its place",
-    file: "connector/src/cli/private-file.ts",
-    find: "  await to.chmod(mode & 0o777);\n",
-    replace: "",
-    tests: ["connector/test/cli/private-files.test.ts"],
-  },
-  {
     name: "the lock of the keys file is free again when its holder died while it took it over",
     file: "deploy/local/lock-file.mjs",
     find: "if (!create(breaking)) return removeIfAbandoned(breaking);",
@@ -113,13 +106,6 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     find: "if (Date.now() - written > LEFT_BEHIND_MS) await",
     replace: "await",
     tests: ["test/local/replace-file.test.ts"],
-  },
-  {
-    name: "a service that cannot use its keys file says so",
-    file: "shared/window/src/readiness.ts",
-    find: 'if (keys?.isBehind) degraded.push("keys_file");',
-    replace: "",
-    tests: ["test/integration/metrics.test.ts"],
   },
   {
     name: "another key under the same id is another key",
@@ -191,13 +177,6 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     find: "if (parsed.success) return KeyRing.from(parsed.data);",
     replace: "return KeyRing.from(parsed.data ?? { api_keys: [], signing_keys: [] });",
     tests: ["shared/runtime/test/key-store.test.ts"],
-  },
-  {
-    name: "a keys file that was written again as it was is no change of it in the audit log",
-    file: "shared/window/src/audit.ts",
-    find: "if (Object.values(changes).every(({ length }) => length === 0)) return;",
-    replace: "",
-    tests: ["test/integration/audit-log.test.ts"],
   },
   {
     name: "git ignores the private keys of npm start, whatever becomes of their folder",

@@ -2,7 +2,6 @@ import type { Mutation } from "../mutation.ts";
 
 const LOGGING = "shared/runtime/test/logging.test.ts";
 const SECRETS = "test/integration/secrets.test.ts";
-const AGGREGATES = "shared/window/test/counters.test.ts";
 
 /** What is neither kept nor logged. */
 export const PRIVACY_MUTATIONS: readonly Mutation[] = [
@@ -19,28 +18,6 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
     find: "    ...(stack === undefined ?",
     replace: "    ...error,\n    ...(stack === undefined ?",
     tests: [LOGGING],
-  },
-  {
-    name: "no span of a trace that its caller did not sample",
-    file: "shared/runtime/src/tracing/open-telemetry.ts",
-    find: "(span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0",
-    replace: "span === undefined",
-    tests: ["test/integration/traces.test.ts"],
-  },
-  {
-    name: "no trace of who has no API key",
-    file: "services/gateway/src/api/endpoints/simple-requests.ts",
-    find: "      const request = await authenticate(ctx, SimpleSendRequest, parts);",
-    replace:
-      "      tracing.begin('any', { kind: 'server', traceparent: ctx.get('traceparent') })?.end({});\n      const request = await authenticate(ctx, SimpleSendRequest, parts);",
-    tests: ["test/integration/traces.test.ts"],
-  },
-  {
-    name: "no resource that names the machine",
-    file: "shared/runtime/src/tracing/open-telemetry.ts",
-    find: "const named = resourceFromAttributes({",
-    replace: 'const named = resourceFromAttributes({ "host.name": process.title,',
-    tests: ["test/integration/traces.test.ts"],
   },
   {
     name: "no parsed text in the log",
@@ -103,46 +80,11 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ops-reporting/test/proof-identities.test.ts"],
   },
   {
-    name: "ids of visitors are salted",
-    file: "shared/runtime/src/anonymous-id.ts",
-    find: 'createHmac("sha256", salt)',
-    replace: 'createHmac("sha256", "")',
-    tests: [AGGREGATES],
-  },
-  {
-    name: "no text of a feedback is kept",
-    file: "shared/window/src/feedback.ts",
-    find: ': ["message_provided"]',
-    replace: ": [feedback.message]",
-    tests: [AGGREGATES, SECRETS],
-  },
-  {
-    name: "no word of a sender in a metric",
-    file: "shared/window/src/observe.ts",
-    find: "envelopes.add(",
-    replace: 'envelopes.add(envelope.type + " accepted"); void (',
-    tests: ["test/integration/metrics.test.ts", SECRETS],
-  },
-  {
     name: "an Idempotency-Key is hashed",
     file: "services/gateway/src/api/envelope-publisher.ts",
     find: "digest: digest(`idempotency-key",
     replace: "digest: (idempotencyKey as string) + digest(`idempotency-key",
     tests: ["services/gateway/test/idempotency.test.ts", SECRETS],
-  },
-  {
-    name: "visitors are hashed",
-    file: "shared/window/src/traffic.ts",
-    find: 'anonymousId(salt, "visitor", ip, userAgent)',
-    replace: 'ip + "-" + userAgent',
-    tests: [SECRETS],
-  },
-  {
-    name: "faults of the keys file quote nothing of it",
-    file: "shared/runtime/src/key-store.ts",
-    find: 'throw new KeysFileError(["not JSON"]);',
-    replace: 'throw new KeysFileError(["not JSON: " + text]);',
-    tests: [SECRETS],
   },
   {
     name: "no slow log of Redis",

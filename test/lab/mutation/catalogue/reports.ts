@@ -1,7 +1,6 @@
 import type { Mutation } from "../mutation.ts";
 
 const REPORTING = "services/ops-reporting/src";
-const PROOFS = "shared/window/test/snapshot.test.ts";
 const INVARIANTS = "services/ops-reporting/test/guides/invariants.test.ts";
 
 /** How much reports read, how old what they show may be, and whose it is. */
@@ -75,13 +74,6 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     find: 'decision === "expired" && target.session?.isDisplaced === false',
     replace: 'decision === "expired"',
     tests: ["services/ops-reporting/test/guides/target.test.ts"],
-  },
-  {
-    name: "a session whose time ran out was not displaced",
-    file: "shared/window/src/targets.ts",
-    find: 'state === "e" && now < expiresAt',
-    replace: 'state === "e"',
-    tests: ["shared/window/test/sessions.test.ts"],
   },
   {
     name: "a request that the target has is waited for",
@@ -238,27 +230,6 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ops-reporting/test/shared-read.test.ts"],
   },
   {
-    name: "a target's proof is kept apart",
-    file: "shared/window/src/lua/accept/sessions.lua",
-    find: "asked_of(batch, newcomer.asked_key).proof = table.concat(words, ' ')",
-    replace: "",
-    tests: ["shared/window/test/sessions.test.ts"],
-  },
-  {
-    name: "proofs within one principal push out no others",
-    file: "shared/window/src/lua/accept/sessions.lua",
-    find: "newcomer.proofs_within_key or settings.proofs_key",
-    replace: "settings.proofs_key",
-    tests: [PROOFS],
-  },
-  {
-    name: "proofs within one principal have the places that others leave, and no more",
-    file: "shared/window/src/snapshot.ts",
-    find: ".slice(0, most - others.length)",
-    replace: ".slice(0, most)",
-    tests: [PROOFS],
-  },
-  {
     name: "a gate tells of no named target whose request it was, where identities are hidden",
     file: `${REPORTING}/guides/standing.ts`,
     find: 'proofIdentities !== "hidden" && lastOnlineProof?.samePrincipal === true',
@@ -266,74 +237,11 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ops-reporting/test/guides/target.test.ts"],
   },
   {
-    name: "a connector tells whether one key has both agents",
-    file: "services/ws-connector/src/intake.ts",
-    find: 'verified.kind === "session_request" && this.#authority.speaksForTarget(verified)',
-    replace: "false",
-    tests: ["test/integration/reports.test.ts"],
-  },
-  {
-    name: "a gateway tells whether one API key has both agents",
-    file: "services/gateway/src/api/envelope-publisher.ts",
-    find: "request.apiKey.mayAct(to)",
-    replace: "false",
-    tests: ["test/integration/reports.test.ts"],
-  },
-  {
-    name: "a target tells of its own sessions only",
-    file: "shared/window/src/lua/read_target.lua",
-    find: "if target ~= records.agent_name(agent) then",
-    replace: "if not target then",
-    tests: ["shared/window/test/sessions.test.ts"],
-  },
-  {
-    name: "a reader drops the journeys that Redis no longer has",
-    file: "shared/window/src/journeys.ts",
-    find: "return new Map(versions.map((version) => [version, known.get(version) as Journey]));",
-    replace: "return known;",
-    tests: ["shared/window/test/journeys.test.ts"],
-  },
-  {
-    name: "journeys that a promotion brought back are read anew",
-    file: "shared/window/src/journeys.ts",
-    find: " ?? (await this.#readAbove(NONE, keys))",
-    replace: "",
-    tests: ["shared/window/test/journeys.test.ts"],
-  },
-  {
-    name: "a reader has no journeys of the window before",
-    file: "shared/window/src/journeys.ts",
-    find: "this.#keys === keys ? this.#held : NONE",
-    replace: "this.#held",
-    tests: ["shared/window/test/journeys.test.ts"],
-  },
-  {
-    name: "versions of journeys rise with the clock: none is given again after a promotion",
-    file: "shared/window/src/lua/flush_counters.lua",
-    find: "local version = math.max(microseconds, last_version)",
-    replace: "local version = last_version",
-    tests: ["shared/window/test/journeys.test.ts"],
-  },
-  {
-    name: "versions of journeys rise when the clock steps back",
-    file: "shared/window/src/lua/flush_counters.lua",
-    find: "local version = math.max(microseconds, last_version)",
-    replace: "local version = microseconds",
-    tests: ["shared/window/test/journeys.test.ts"],
-  },
-  {
     name: "only what was added to journeys leaves Redis",
     file: "shared/window/src/lua/read_journeys.lua",
     find: "local is_new = tonumber(version) > highest",
     replace: "local is_new = true",
     tests: ["shared/window/test/journeys.test.ts", "services/ops-reporting/test/report-cost.test.ts"],
-  },
-  {
-    name: "a version without a journey keeps nobody from the journeys",
-    file: "shared/window/src/lua/read_journeys.lua",
-    find: "if record or not is_new then",
-    replace: "if true then",
-    tests: ["shared/window/test/journeys.test.ts"],
   },
   {
     name: "journeys tell minutes only",

@@ -3,7 +3,6 @@ import type { Mutation } from "../mutation.ts";
 const STEP = "shared/protocol/src/intake/credential-step.ts";
 const SELF_TEST = "services/gateway/src/api/endpoints/self-test.ts";
 const GATEWAY = ["services/gateway/test/credentials.test.ts"];
-const WINDOW = ["shared/window/test/credentials.test.ts"];
 
 /** Credentials that are held by connections, kept for those who look them up, and shown to the self-test. */
 export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
@@ -13,34 +12,6 @@ export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     find: " || issuers.problemOf(credential, Date.now()) !== undefined",
     replace: "",
     tests: GATEWAY,
-  },
-  {
-    name: "no credential of an agent that nobody sees",
-    file: "shared/window/src/lua/read_credentials.lua",
-    find: "if not redis.call('ZSCORE', presence_key, agent) then return nil end",
-    replace: "",
-    tests: WINDOW,
-  },
-  {
-    name: "two credentials of an agent are kept",
-    file: "shared/window/src/lua/accept/credentials.lua",
-    find: "newest .. '\\n' .. other, 'PXAT'",
-    replace: "newest .. '\\n' .. kept, 'PXAT'",
-    tests: WINDOW,
-  },
-  {
-    name: "look-ups of credentials by address",
-    file: "services/gateway/src/api/endpoints/credentials.ts",
-    find: 'await limits.addresses.use("credential_lookups", ctx.ip);',
-    replace: "",
-    tests: ["test/integration/limits.test.ts"],
-  },
-  {
-    name: "credentials give way first when Redis is short of memory",
-    file: "shared/window/src/lua/accept/credentials.lua",
-    find: "if not newest or batch.is_short then",
-    replace: "if not newest then",
-    tests: WINDOW,
   },
   {
     name: "a credential that is shown to the self-test is its issuer's",
@@ -70,12 +41,5 @@ export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     find: "isRefusal(key) || key.keyId === keyId ? key : undefined",
     replace: "key",
     tests: GATEWAY,
-  },
-  {
-    name: "a key that is held keeps no memory but its own",
-    file: "services/ws-connector/src/connection-credentials.ts",
-    find: "return entryOfCredential(credential, publicKey);",
-    replace: "return entryOfCredential(credential);",
-    tests: ["services/ws-connector/test/connection-credentials.test.ts"],
   },
 ];
