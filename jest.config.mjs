@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL(".", import.meta.url));
 
-/** Processes that tests start share what Node compiled. `test/support/compile-cache.ts` hands the folder on. */
+/** Processes that tests start share what Node compiled. `test/support/pod-process.ts` hands the folder on. */
 process.env.NODE_COMPILE_CACHE ??= `${ROOT}.local/compile-cache`;
 /**
  * Each thread of a worker would have a heap of glibc's own, which keeps what was freed. It has a hundred such threads in its

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll } from "@jest/globals";
-import { watchLeaks } from "../../test/support/leaks.ts";
+import { watchLeaks } from "../../test/support/until.ts";
 
 /** What the tests of one file share. */
 interface Shared {

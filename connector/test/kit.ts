@@ -1,8 +1,7 @@
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
-import { type Pod, TestRelay } from "../../test/support/relay.ts";
-import { TcpProxy } from "../../test/support/tcp-proxy.ts";
+import { TcpProxy } from "../../test/support/redis-proxy.ts";
+import { type Pod, serveWhole, TestRelay } from "../../test/support/relay.ts";
 import { until } from "../../test/support/until.ts";
-import { serveWhole } from "../../test/support/whole-relay.ts";
 import { type AgentKey, Connector, type ConnectorOptions, type Delivery, type TrustedKey } from "../src/index.ts";
 import { WireProxy } from "./wire-proxy.ts";
 

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "@jest/globals";
 import { HttpClient } from "../../test/support/http.ts";
-import { fillTo, unlimited } from "../../test/support/redis-memory.ts";
+import { fillTo, unlimited } from "../../test/support/test-redis.ts";
 import { until } from "../../test/support/until.ts";
 import { shared } from "./fixture.ts";
 import { PodStage, record } from "./kit.ts";

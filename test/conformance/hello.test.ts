@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
+import { tryUpgrade } from "../support/agent.ts";
 import type { Pod } from "../support/relay.ts";
-import { tryUpgrade } from "../support/try-upgrade.ts";
 import { until } from "../support/until.ts";
 import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import { ownTime } from "../support/own-time.ts";
+import { ownTime } from "../support/time.ts";
 import { until } from "../support/until.ts";
 import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";

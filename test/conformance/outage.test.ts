@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import { ownTime } from "../support/own-time.ts";
 import type { Pod } from "../support/relay.ts";
+import { ownTime } from "../support/time.ts";
 import { until } from "../support/until.ts";
 import { giveUpCalls } from "../support/use.ts";
 import { conformingRelay } from "./conforming.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import { type Congested, congest } from "../support/congest.ts";
 import { HttpClient } from "../support/http.ts";
+import { type Congested, congest } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";

@@ -1,9 +1,8 @@
 import type { TestAgent } from "../../connector/test/kit.ts";
 import type { Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
-import type { MortalPod } from "../support/relay.ts";
+import { type MortalPod, serveWhole } from "../support/relay.ts";
 import { TestRelay } from "../support/relay-under-test.ts";
-import { serveWhole } from "../support/whole-relay.ts";
 import { Cast, ISSUERS, type Surroundings } from "./cast.ts";
 import { DriverProcess, LANGUAGES, type Language } from "./driver-process.ts";
 import type { Run } from "./scenario.ts";

@@ -7,7 +7,7 @@ import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { PARTITIONS } from "../cluster/support/cluster-relay.ts";
 import { GuardedClusterRelay } from "../cluster/support/guarded-cluster-relay.ts";
 import type { Frame } from "../support/agent.ts";
-import { GuardedCluster } from "../support/guarded-cluster.ts";
+import { GuardedCluster } from "../support/deployed-users.ts";
 import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
 

@@ -7,7 +7,7 @@ import { createServer as createTlsServer } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { SELF_SIGNED } from "../../connector/test/self-signed.ts";
-import { COMPILE_CACHE } from "../support/compile-cache.ts";
+import { COMPILE_CACHE } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
 

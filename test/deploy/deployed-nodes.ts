@@ -9,8 +9,7 @@ import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
 import { run } from "../../deploy/redis/create-cluster.ts";
 import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { until } from "../support/until.ts";
+import { until, watchLeaks } from "../support/until.ts";
 
 const START = fileURLToPath(new URL("../../deploy/redis/start.sh", import.meta.url));
 const HOST = "localhost";

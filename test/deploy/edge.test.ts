@@ -7,7 +7,7 @@ import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { problemOf } from "runtime/http/problem.ts";
 import { settingsReader } from "runtime/settings.ts";
 import { EDGE_PATHS, METHODS } from "../support/edge-requests.ts";
-import { runProgram } from "../support/run-program.ts";
+import { runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const START = await readFile(new URL("../../deploy/docker/edge.sh", import.meta.url), "utf8");

@@ -4,7 +4,7 @@ import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts"
 import { connectionBounds } from "runtime/http/connection-bounds.ts";
 import { settingsReader } from "runtime/settings.ts";
 import { parse } from "yaml";
-import { type KubernetesObject, kubernetesFile, secondsOf } from "../support/kubernetes-files.ts";
+import { type KubernetesObject, kubernetesFile, secondsOf } from "../support/sources.ts";
 
 interface TargetRef {
   readonly group: string;

@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
 import { parse } from "yaml";
-import { runProgram } from "../support/run-program.ts";
+import { runProgram } from "../support/pod-process.ts";
 
 interface Job {
   readonly strategy?: { readonly matrix: { readonly part: readonly string[] } };

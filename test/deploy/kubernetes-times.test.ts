@@ -4,7 +4,7 @@ import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { settingsReader } from "runtime/settings.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { rowsBetween } from "../support/documents.ts";
-import { type KubernetesObject, kubernetesFile, secondsOf } from "../support/kubernetes-files.ts";
+import { type KubernetesObject, kubernetesFile, secondsOf } from "../support/sources.ts";
 
 interface Probe {
   readonly periodSeconds: number;

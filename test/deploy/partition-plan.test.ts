@@ -1,7 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { movesOf, primariesOf } from "../../deploy/redis/partition-plan.ts";
-import { COMPILE_CACHE } from "../support/compile-cache.ts";
-import { type Ended, runProgram } from "../support/run-program.ts";
+import { COMPILE_CACHE, type Ended, runProgram } from "../support/pod-process.ts";
 
 describe("a plan of partitions", () => {
   test.each([1, 3, 5, 7, 24])("over %i primaries covers every slot once, as redis-cli divides them", (count) => {

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
 import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
 import { GuardedRedis } from "../support/guarded-redis.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Ended, runProgram } from "../support/run-program.ts";
+import { type Ended, runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { watchLeaks } from "../support/until.ts";
 
 const START = fileURLToPath(new URL("../../deploy/redis/start.sh", import.meta.url));
 const PROGRAMS = ["sleep", "awk", "cut", "dirname", "mkdir", "rm", "sed", "sha256sum"];

@@ -9,9 +9,9 @@ import { AdminClient } from "../support/admin.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
-import { readingWindow } from "../support/reading-window.ts";
 import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
+import { readingWindow } from "../support/window-view.ts";
 
 const PARTITIONS = 4;
 /** They lie in every partition. */

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
 import { SCRIPT_NAMES, SCRIPTS, type ScriptName } from "window/redis/scripts.ts";
-import { REDIS_USERS } from "../support/deployed-users.ts";
+import { type AclUser, accessTo, KEY_OF_KIND, matches, REDIS_USERS, readUsersAcl } from "../support/deployed-users.ts";
 import { GuardedRedis } from "../support/guarded-redis.ts";
-import { watchLeaks } from "../support/leaks.ts";
 import type { RedisUser } from "../support/test-redis.ts";
-import { type AclUser, accessTo, KEY_OF_KIND, matches, readUsersAcl } from "../support/users-acl.ts";
+import { watchLeaks } from "../support/until.ts";
 
 /** How who may open a window finds, opens and follows it. */
 const OPENING = ["begin_window", "open_window", "raise_window", "read_window"] as const;

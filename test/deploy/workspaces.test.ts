@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
-import { closureOf, type Lock } from "../support/lockfile.ts";
-import { documents, sourceFiles } from "../support/sources.ts";
+import { closureOf, documents, type Lock, sourceFiles } from "../support/sources.ts";
 
 /** Where each package of the repository is, by its name. */
 const WORKSPACES: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@ import { createApp } from "runtime/http/app.ts";
 import { makeApiKey } from "../../deploy/keys/make.ts";
 import type { Fields } from "../support/agent.ts";
 import { type Answer, HttpClient } from "../support/http.ts";
-import { fillTo, unlimited } from "../support/redis-memory.ts";
+import { fillTo, unlimited } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";
 import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 import { membersOf, OpenApi } from "./openapi.ts";

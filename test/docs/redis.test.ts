@@ -1,8 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { controlKeys, partitionKeys } from "window/redis/keys.ts";
+import { accessTo, KEY_OF_KIND, readUsersAcl, WINDOW_KEYS } from "../support/deployed-users.ts";
 import { rowsBetween } from "../support/documents.ts";
-import { accessTo, KEY_OF_KIND, readUsersAcl, WINDOW_KEYS } from "../support/users-acl.ts";
 
 const document = await readFile(new URL("../../docs/redis.md", import.meta.url), "utf8");
 

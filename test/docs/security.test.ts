@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { rowsBetween } from "../support/documents.ts";
-import { closureOf, type Lock } from "../support/lockfile.ts";
+import { closureOf, type Lock } from "../support/sources.ts";
 
 const SERVICES = ["gateway", "ws-connector", "ops-reporting"];
 const SHARED = ["shared/protocol", "shared/runtime", "shared/window"];

@@ -7,9 +7,9 @@ import { testVectors } from "protocol/signing/test-vectors.ts";
 import { WireProxy } from "../../connector/test/wire-proxy.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { canonical, type Frame } from "../support/agent.ts";
+import { serveWhole } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
-import { serveWhole } from "../support/whole-relay.ts";
 import { PYTHON_SOURCES, PythonAgent } from "./python-agent.ts";
 
 const VECTORS = new URL("../../../shared/vectors/jcs/input/", import.meta.url);

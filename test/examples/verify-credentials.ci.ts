@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "@jest/globals";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import type { Frame } from "../support/agent.ts";
-import { markedUtf8, UTF_16 } from "../support/encoded.ts";
+import { markedUtf8, UTF_16 } from "../support/temporary-folder.ts";
 import { envelope, type Issuer, newAgent, newIssuer, newKey, resigned } from "./receipts.ts";
 import { refusal, refused, VECTORS, Verification } from "./verify-kit.ts";
 

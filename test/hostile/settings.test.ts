@@ -7,8 +7,8 @@ import { readOpsReportingSettings } from "ops-reporting/settings.ts";
 import { SettingsError } from "runtime/settings.ts";
 import { SETTINGS, type SettingName } from "runtime/settings-catalogue.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
-import { COMPILE_CACHE } from "../support/compile-cache.ts";
 import { fc } from "../support/fast-check.ts";
+import { COMPILE_CACHE } from "../support/pod-process.ts";
 import { MARK } from "./support/under-attack.ts";
 
 const READERS = {

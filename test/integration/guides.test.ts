@@ -8,9 +8,8 @@ import { CONGESTED } from "window/records/route.ts";
 import { resetWindow } from "window/reset.ts";
 import type { AgentSocket } from "../support/agent.ts";
 import { rowsBetween } from "../support/documents.ts";
-import { GuidedCaller } from "../support/guided-caller.ts";
 import { HttpClient } from "../support/http.ts";
-import { LiteralFollower } from "../support/literal-follower.ts";
+import { GuidedCaller, LiteralFollower } from "../support/literal-follower.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 

@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from "@jest/globals";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
+import { waitForRedis } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";
 import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
-import { waitForRedis } from "../support/wait-for-redis.ts";
 
 /** Pod one hears from Redis through a proxy: its answers, its channel and the ends of connections overtake each other. */
 

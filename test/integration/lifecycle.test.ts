@@ -2,13 +2,12 @@ import { afterEach, expect, jest, test } from "@jest/globals";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { createWsConnector } from "../../services/ws-connector/src/service.ts";
 import { readWsConnectorSettings } from "../../services/ws-connector/src/settings.ts";
-import { fakeTimers } from "../support/fake-timers.ts";
+import { deliveredTo, Traffic, tryUpgrade } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
-import { deliveredTo, Traffic } from "../support/traffic.ts";
-import { tryUpgrade } from "../support/try-upgrade.ts";
+import { waitForRedis } from "../support/test-redis.ts";
+import { fakeTimers } from "../support/time.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
-import { waitForRedis } from "../support/wait-for-redis.ts";
 
 /** How pods end, and what services know of themselves when they start. */
 

@@ -4,9 +4,8 @@ import { KeysFile } from "protocol/contract/keys-file.ts";
 import { HTTP_LIMITS } from "protocol/contract/limits.ts";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import { freePort } from "../support/free-port.ts";
-import { HttpClient } from "../support/http.ts";
-import { type Scrape, scrape } from "../support/scrape.ts";
-import { SERVICES, Services } from "../support/services.ts";
+import { HttpClient, type Scrape, scrape } from "../support/http.ts";
+import { SERVICES, Services } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 

@@ -3,10 +3,8 @@ import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
 import { resetWindow } from "window/reset.ts";
 import type { AgentSocket } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
-import { HttpClient } from "../support/http.ts";
-import type { Pod } from "../support/relay.ts";
-import { scrape } from "../support/scrape.ts";
-import { SERVICES } from "../support/services.ts";
+import { HttpClient, scrape } from "../support/http.ts";
+import { type Pod, SERVICES } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { useRelay } from "../support/use-relay.ts";
 

@@ -2,9 +2,8 @@ import { beforeAll, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
-import { HttpClient } from "../support/http.ts";
-import { emptyAgain, fillTo } from "../support/redis-memory.ts";
-import { scrape } from "../support/scrape.ts";
+import { HttpClient, scrape } from "../support/http.ts";
+import { emptyAgain, fillTo } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
 

@@ -4,10 +4,10 @@ import { resetWindow } from "window/reset.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
 import { type CredentialAgent, registerWith, TestIssuer } from "../support/issuer.ts";
-import { presentAgain } from "../support/present-again.ts";
 import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
+import { presentAgain } from "../support/window-view.ts";
 
 /** Agents that send no heartbeat, register no more and renew nothing: whatever makes them present is their pods' doing. */
 

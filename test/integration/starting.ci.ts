@@ -5,11 +5,11 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import type { ServiceName } from "protocol/contract/surface.ts";
-import { COMPILE_CACHE } from "../support/compile-cache.ts";
+import { tryUpgrade } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
-import { scrape } from "../support/scrape.ts";
-import { SERVICES } from "../support/services.ts";
-import { tryUpgrade } from "../support/try-upgrade.ts";
+import { scrape } from "../support/http.ts";
+import { COMPILE_CACHE } from "../support/pod-process.ts";
+import { SERVICES } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { useRelay } from "../support/use-relay.ts";
 

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import type { AgentSocket, Frame } from "../support/agent.ts";
-import { deliveredTo, Traffic } from "../support/traffic.ts";
+import { type AgentSocket, deliveredTo, type Frame, Traffic } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
 import { type Answer, HttpClient } from "../support/http.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../support/otlp-receiver.ts";
-import { ownTime } from "../support/own-time.ts";
+import { ownTime } from "../support/time.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 

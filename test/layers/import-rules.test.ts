@@ -2,7 +2,7 @@ import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, expect, test } from "@jest/globals";
-import { type Ended, runProgram } from "../support/run-program.ts";
+import { type Ended, runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** `npm run check` refuses an import against the layers: one is planted for each rule. */

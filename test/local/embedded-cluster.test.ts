@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
-import { watchLeaks } from "../support/leaks.ts";
+import { watchLeaks } from "../support/until.ts";
 
 const noLeaks = watchLeaks();
 const cluster = new EmbeddedCluster();

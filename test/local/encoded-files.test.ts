@@ -1,9 +1,8 @@
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { developmentAgentsFile, newSecrets, storedSecrets } from "../../deploy/local/dev-agents.ts";
-import { markedUtf8, UTF_16 } from "../support/encoded.ts";
 import { freePort } from "../support/free-port.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { markedUtf8, temporaryFolder, UTF_16 } from "../support/temporary-folder.ts";
 import { adminCommand, keysCommand } from "./commands.ts";
 import { useIssuers } from "./issuers-kit.ts";
 

@@ -10,7 +10,7 @@ import { WebSocketServer } from "ws";
 import { parseCommandLine, waitOf } from "../../deploy/keys/command-line.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
 import { ofKey, ofNewApiKey, ofRevokedApiKey } from "../../deploy/keys/questions.ts";
-import { runProgram } from "../support/run-program.ts";
+import { runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Something that answers at the address of a relay. */

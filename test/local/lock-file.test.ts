@@ -4,9 +4,9 @@ import { readdir, readFile, readlink, stat, utimes, writeFile } from "node:fs/pr
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { withLock } from "../../deploy/local/lock-file.mjs";
-import { fakeTimers } from "../support/fake-timers.ts";
-import { runProgram } from "../support/run-program.ts";
+import { runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { fakeTimers } from "../support/time.ts";
 import { until } from "../support/until.ts";
 
 const SOURCE = new URL("../../deploy/local/lock-file.mjs", import.meta.url).href;

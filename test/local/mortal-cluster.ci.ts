@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { MortalCluster } from "../../deploy/docker/mortal-redis.ts";
 import { privateNodes } from "../../deploy/local/private-nodes.ts";
-import { watchLeaks } from "../support/leaks.ts";
+import { watchLeaks } from "../support/until.ts";
 
 const noLeaks = watchLeaks();
 const cluster = new MortalCluster({ runner: privateNodes(), nodeTimeoutMs: 1000 });

@@ -2,7 +2,7 @@ import { chown, lstat, readdir, readFile, rename, stat, symlink, utimes, writeFi
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { replaceFile } from "../../deploy/local/replace-file.ts";
-import { runProgram } from "../support/run-program.ts";
+import { runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const SOURCE = new URL("../../deploy/local/replace-file.ts", import.meta.url).href;

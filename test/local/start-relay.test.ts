@@ -10,15 +10,12 @@ import type { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
 import { type Provisions, provide } from "../../deploy/local/provisions.ts";
 import { LocalRelay, type Relay, type RelayOverrides, startRelay } from "../../deploy/local/relay.ts";
 import { sayTo } from "../../deploy/redis/redis-words.ts";
-import { AgentSocket, ed25519Key, signed } from "../support/agent.ts";
+import { AgentSocket, ed25519Key, signed, tryUpgrade } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
-import { HttpClient } from "../support/http.ts";
+import { HttpClient, scrape } from "../support/http.ts";
 import { registerWith } from "../support/issuer.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { scrape } from "../support/scrape.ts";
 import { TestRedis } from "../support/test-redis.ts";
-import { tryUpgrade } from "../support/try-upgrade.ts";
-import { until } from "../support/until.ts";
+import { until, watchLeaks } from "../support/until.ts";
 
 const http = new HttpClient();
 const noLeaks = watchLeaks();

@@ -4,7 +4,7 @@ import { METRICS } from "runtime/metrics/catalogue.ts";
 import { parse } from "yaml";
 import { monitoringFiles } from "../../deploy/monitoring/make.ts";
 import { ROWS } from "../../deploy/monitoring/panels.ts";
-import { SERVICES, Services } from "../support/services.ts";
+import { SERVICES, Services } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { Prometheus } from "./prometheus.ts";

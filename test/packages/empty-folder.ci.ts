@@ -6,8 +6,8 @@ import { Connectors } from "protocol/contract/packages.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { codeBlock } from "../support/documents.ts";
 import { madePackages } from "../support/packages.ts";
+import { serveWhole } from "../support/relay.ts";
 import { given, use, useRelay } from "../support/use-relay.ts";
-import { serveWhole } from "../support/whole-relay.ts";
 import { Machine } from "./npm.ts";
 import { Registry } from "./registry.ts";
 

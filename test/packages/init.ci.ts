@@ -10,9 +10,9 @@ import { sharedByAll } from "../../connector/test/fixture.ts";
 import { next, Stage } from "../../connector/test/kit.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { connectorIn, madePackages } from "../support/packages.ts";
+import { serveWhole } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
-import { serveWhole } from "../support/whole-relay.ts";
 import { Machine } from "./npm.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));

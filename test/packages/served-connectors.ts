@@ -5,8 +5,8 @@ import { Connectors } from "protocol/contract/packages.ts";
 import { sharedByAll } from "../../connector/test/fixture.ts";
 import { Stage } from "../../connector/test/kit.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
+import { serveWhole } from "../support/relay.ts";
 import { given, use } from "../support/use-relay.ts";
-import { serveWhole } from "../support/whole-relay.ts";
 import { Machine } from "./npm.ts";
 
 /** A relay that knows alice and bob and hands out the packages of the present sources, and a machine that has none of them. */

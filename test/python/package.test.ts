@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "@jest/globals";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
-import { type Ended, runProgram } from "../support/run-program.ts";
+import { type Ended, runProgram } from "../support/pod-process.ts";
 
 const FOLDER = fileURLToPath(new URL("../../connector-python", import.meta.url));
 const STRICT = ["-X", "dev", "-W", "error::ResourceWarning", "-W", "error::DeprecationWarning:agent_relay_connector"];

@@ -1,4 +1,6 @@
 import { createHmac, createPrivateKey, type KeyObject, randomBytes, sign } from "node:crypto";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
 import { WebSocket } from "ws";
 import { parseJson } from "../../connector/src/parse-json.ts";
 import { until } from "./until.ts";
@@ -159,4 +161,72 @@ export class AgentSocket {
     this.socket.close();
     await closed;
   }
+}
+
+/** Asks for a websocket by hand. Resolves to the answer; a connection that is granted is dropped at once. */
+export async function tryUpgrade(at: { readonly url: string }, path: string, headers: Record<string, string> = {}) {
+  const { resolve, reject, promise } = Promise.withResolvers<{ answer: IncomingMessage; body: string }>();
+  const handshake = {
+    Connection: "Upgrade",
+    Upgrade: "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": randomBytes(16).toString("base64"),
+  };
+  const req = request(`${at.url}${path}`, { headers: { ...handshake, ...headers } });
+  req.on("upgrade", (answer, socket) => {
+    socket.on("error", () => {}).destroy();
+    resolve({ answer, body: "" });
+  });
+  req.on("response", async (answer) => resolve({ answer, body: await text(answer) }));
+  req.on("error", reject);
+  req.end();
+  const { answer, body } = await promise;
+  return { status: answer.statusCode, headers: answer.headers, problem: body === "" ? null : JSON.parse(body) };
+}
+
+/** A sender that keeps some envelopes in flight for as long as a test asks, and what it was told of each. */
+export class Traffic {
+  readonly sent = new Map<string, Frame>();
+  readonly answers = new Map<string, Frame>();
+  readonly #sender: AgentSocket;
+  readonly #make: (n: number) => Frame;
+  #runs = true;
+
+  /** @param make the n-th envelope. */
+  constructor(sender: AgentSocket, inFlight: number, make: (n: number) => Frame) {
+    this.#sender = sender;
+    this.#make = make;
+    sender.socket.on("message", (data: Buffer) => this.#receive(JSON.parse(data.toString())));
+    for (let n = 0; n < inFlight; n += 1) this.#sendNext();
+  }
+
+  /** Sends no more; resolves when every envelope has its answer. */
+  async stop(): Promise<void> {
+    this.#runs = false;
+    await until("every envelope is answered", () => this.answers.size === this.sent.size);
+  }
+
+  /** Ids of the envelopes that were acknowledged as delivered in realtime. */
+  get promised(): string[] {
+    return [...this.answers.values()]
+      .filter(({ target_delivery }) => target_delivery?.can_deliver_realtime === true)
+      .map(({ envelope_id }) => envelope_id);
+  }
+
+  #receive(frame: Frame): void {
+    if (!this.sent.has(frame.envelope_id)) return;
+    this.answers.set(frame.envelope_id, frame);
+    if (this.#runs) this.#sendNext();
+  }
+
+  #sendNext(): void {
+    const envelope = this.#make(this.sent.size);
+    this.sent.set(envelope.id, envelope);
+    this.#sender.send(envelope);
+  }
+}
+
+/** Ids of all envelopes delivered to these sockets, each as often as it came. */
+export function deliveredTo(sockets: readonly AgentSocket[]): string[] {
+  return sockets.flatMap(({ deliveries }) => deliveries.map(({ envelope }) => envelope.id));
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { CONNECTOR_PACKAGE, PackageIndex, type PackageRecord } from "protocol/contract/packages.ts";
-import { COMPILE_CACHE } from "./compile-cache.ts";
+import { COMPILE_CACHE } from "./pod-process.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Where `npm start` has them: what is made once serves all tests of a run. */

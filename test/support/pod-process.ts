@@ -1,9 +1,14 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type ExecFileOptions, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { COMPILE_CACHE } from "./compile-cache.ts";
 import { until } from "./until.ts";
+
+const { NODE_COMPILE_CACHE } = process.env;
+
+/** For processes whose environment is not the tests' own: where Node keeps what it compiled, as `jest.config.mjs` says. */
+export const COMPILE_CACHE: Readonly<Record<string, string>> =
+  NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
 
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 /** Arguments of Node for a process that is asked what it holds. */
@@ -121,4 +126,26 @@ export class PodProcess {
 function limited(command: readonly [string, ...string[]], { maxOpenFiles }: ProcessLimits): [string, ...string[]] {
   if (maxOpenFiles === undefined) return [...command];
   return ["/bin/sh", "-c", `ulimit -n ${maxOpenFiles} && exec "$0" "$@"`, ...command];
+}
+
+export interface Ended {
+  /** Exit code, the signal that ended it, or why it could not be run. */
+  readonly code: number | string | null | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program to its end. @param stdin is all that it reads. */
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  options: ExecFileOptions = {},
+  stdin = "",
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = execFile(program, args, { ...options, encoding: "utf8" }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : (error.code ?? error.signal), stdout, stderr });
+    });
+    child.stdin?.on("error", () => undefined).end(stdin);
+  });
 }

@@ -9,6 +9,7 @@ import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { type RelayOptions, startRelay } from "../../deploy/local/relay.ts";
 import { type AgentKey, AgentSocket, ed25519Key, type Frame, hmacKey, signed } from "./agent.ts";
+import { freePort } from "./free-port.ts";
 import { PodProcess, type ProcessLimits } from "./pod-process.ts";
 import { RedisProxy } from "./redis-proxy.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
@@ -286,4 +287,92 @@ function makeKeys(names: readonly string[]): Keys {
     apiKeys.set(name, apiKey);
   }
   return { agents, apiKeys, keyFiles, file };
+}
+
+/** The three services behind one address, as `npm start` serves them; they end with the relay at the latest. */
+export async function serveWhole(relay: TestRelay, overrides: Record<string, string> = {}): Promise<Pod> {
+  return await relay.startWhole(overrides);
+}
+
+export const SERVICES = ["gateway", "ws-connector", "ops-reporting"] as const satisfies ServiceName[];
+
+interface Service<Started extends Pod> {
+  readonly pod: Started;
+  readonly metrics: string;
+}
+
+/** One of each service, with their metrics. They end with the relay. */
+export class Services<Started extends Pod> {
+  readonly #services: ReadonlyMap<ServiceName, Service<Started>>;
+
+  private constructor(services: ReadonlyMap<ServiceName, Service<Started>>) {
+    this.#services = services;
+  }
+
+  /** @param start starts a service with these settings, in this process or in its own. */
+  static async start<Started extends Pod>(
+    start: (name: ServiceName, settings: Record<string, string>) => Promise<Started>,
+  ): Promise<Services<Started>> {
+    const starting = SERVICES.map(async (name) => {
+      const port = String(await freePort());
+      const metrics = `http://127.0.0.1:${port}/metrics`;
+      const pod = await start(name, { METRICS_PORT: port });
+      await until(`${name} serves its metrics`, () => answers(metrics));
+      return [name, { pod, metrics }] as const;
+    });
+    return new Services(new Map(await Promise.all(starting)));
+  }
+
+  pod(name: ServiceName): Started {
+    return this.#of(name).pod;
+  }
+
+  /** Address of a service's metrics. */
+  metricsOf(name: ServiceName): string {
+    return this.#of(name).metrics;
+  }
+
+  #of(name: ServiceName): Service<Started> {
+    return this.#services.get(name) as Service<Started>;
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  const response = await fetch(url).catch(() => null);
+  return response?.ok === true;
+}
+
+const TEXT = "x".repeat(30_000);
+/** Sent before their acks: far fewer than close a connection that is congested. */
+const AT_ONCE = 4;
+
+/** Numbers of messages. */
+export interface Congested {
+  /** Those that were acked in realtime. */
+  readonly promised: readonly number[];
+  /** Those that were `unavailable`, since Redis was late: nobody knows whether they arrive. */
+  readonly unknown: ReadonlySet<number>;
+}
+
+/** Has a client read no more, and sends numbered messages of `agent://alice` to its agent until it is congested. */
+export async function congest(
+  relay: TestRelay,
+  alice: AgentSocket,
+  client: AgentSocket,
+  name: string,
+): Promise<Congested> {
+  client.socket.pause();
+  const [promised, unknown] = [[] as number[], new Set<number>()];
+  const send = async (n: number): Promise<boolean> => {
+    const message = { to: `agent://${name}`, payload: { n, text: TEXT } };
+    const { target_delivery } = await alice.ask(relay.envelope("alice", "message.send", message));
+    if (target_delivery === undefined) unknown.add(n);
+    else if (target_delivery.can_deliver_realtime) promised.push(n);
+    return target_delivery?.can_deliver_realtime === false;
+  };
+  for (let n = 0; ; n += AT_ONCE) {
+    const refused = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) => send(n + index)));
+    // Each ack is looked for by itself: they are found in any order.
+    if (refused.includes(true)) return { promised: promised.toSorted((a, b) => a - b), unknown };
+  }
 }

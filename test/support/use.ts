@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from "@jest/globals";
 import { Redis } from "ioredis";
 import { BoundedRedis } from "window/redis/bounded-redis.ts";
-import { watchLeaks } from "./leaks.ts";
+import { watchLeaks } from "./until.ts";
 
 let givesUpCalls = false;
 

@@ -1,9 +1,41 @@
 import { Cluster, type Redis } from "ioredis";
-import { partitionKeys } from "window/redis/keys.ts";
+import { createLogger } from "runtime/logging.ts";
+import { ProcessWindow } from "window/process-window.ts";
+import { publishedOf } from "window/records/published.ts";
+import { controlKeys, partitionKeys } from "window/redis/keys.ts";
 import { partitionOf } from "window/redis/partitions.ts";
-import type { PartitionKeys, WholeKeys } from "window/redis/window-keys.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
+import { type PartitionKeys, type WholeKeys, WindowKeys } from "window/redis/window-keys.ts";
 import { until } from "./until.ts";
-import { countersIn, windowKeysIn } from "./window-keys-in.ts";
+
+/** Names of the keys of the window that is open, as it says itself. */
+export async function windowKeysIn(client: Redis | Cluster, partitions = 1): Promise<WindowKeys> {
+  const number = await client.hget(controlKeys.window, "number");
+  const records = Array.from({ length: partitions }, (_, p) => partitionKeys.window(p));
+  const generations = await Promise.all(records.map((record) => client.hget(record, "generation")));
+  return new WindowKeys(Number(number), generations.map(Number));
+}
+
+/** The counters that acceptance moves, over all partitions. */
+export async function countersIn(client: Redis | Cluster, partitions: number): Promise<Record<string, number>> {
+  const keys = await windowKeysIn(client, partitions);
+  const total: Record<string, number> = {};
+  for (let p = 0; p < partitions; p += 1) {
+    const counted = Object.entries(await countersOf(client, keys.partition(p)));
+    for (const [name, n] of counted) total[name] = (total[name] ?? 0) + n;
+  }
+  return total;
+}
+
+/** The same of one. */
+export async function countersOf(client: Redis | Cluster, keys: PartitionKeys): Promise<Record<string, number>> {
+  const [published, counted] = [await countsIn(client, keys.published), await countsIn(client, keys.counters)];
+  return Object.fromEntries(publishedOf(published, counted).counters);
+}
+
+async function countsIn(client: Redis | Cluster, key: string): Promise<Map<string, number>> {
+  return new Map(Object.entries(await client.hgetall(key)).map(([name, n]) => [name, Number(n)]));
+}
 
 /** A look into Redis past the relay's own reading of it. */
 export class WindowView {
@@ -106,4 +138,31 @@ export class WindowView {
   partition(name: string): number {
     return partitionOf(`agent://${name}`, this.#partitions);
   }
+}
+
+/** Source: docs/protocol.md#presence */
+const WITHIN_MS = 2000;
+/** What two busy cores may add before it counts as broken. */
+const SLACK_MS = 1000;
+
+/** To be called when a window was opened. Resolves when these agents are present in it, as soon as is promised. */
+export async function presentAgain(view: WindowView, names: readonly string[]): Promise<void> {
+  const arePresent = async () => (await Promise.all(names.map((name) => view.isConnected(name)))).every(Boolean);
+  await until("all are present again", arePresent, WITHIN_MS + SLACK_MS);
+}
+
+/** Has another window be open than services know of, all that was in the last one being in it. Returns its id. */
+export async function openAnotherWindow(client: Redis, partitions = 1): Promise<string> {
+  const id = `win_${Math.random()}`;
+  const windows = Array.from({ length: partitions }, (_, p) => partitionKeys.window(p));
+  const opening = client.multi();
+  for (const key of [controlKeys.window, ...windows]) opening.hset(key, "id", id);
+  await opening.exec();
+  return id;
+}
+
+/** The window that is open, for who only reads: it is looked for when first asked about. */
+export function readingWindow(link: RedisCalls, partitions = 1): ProcessWindow {
+  const logger = createLogger({ service: "test", level: "silent" });
+  return new ProcessWindow({ link, partitions, deployId: null, logger });
 }

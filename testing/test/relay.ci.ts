@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { Connector } from "agent-relay-connector";
-import { watchLeaks } from "../../test/support/leaks.ts";
+import { watchLeaks } from "../../test/support/until.ts";
 import { startRelay } from "../src/index.ts";
 
 const noLeaks = watchLeaks();

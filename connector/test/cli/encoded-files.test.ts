@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
-import { markedUtf8, UTF_16, utf16le } from "../../../test/support/encoded.ts";
+import { markedUtf8, UTF_16, utf16le } from "../../../test/support/temporary-folder.ts";
 import { decodeText } from "../../src/cli/file-text.ts";
 import { buildReceipt, requestDigest } from "../../src/receipts/receipt.ts";
 import { BOB, credential, envelopeOf, ISSUER, newKeys, RECORD } from "../credentials/kit.ts";

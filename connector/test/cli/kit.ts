@@ -1,7 +1,6 @@
 import { expect } from "@jest/globals";
 import { freePort } from "../../../test/support/free-port.ts";
-import type { Pod } from "../../../test/support/relay.ts";
-import { serveWhole } from "../../../test/support/whole-relay.ts";
+import { type Pod, serveWhole } from "../../../test/support/relay.ts";
 import { jsonLines, Stage } from "../kit.ts";
 import type { Environment, Running } from "./running.ts";
 import { Shell } from "./shell.ts";

@@ -2,9 +2,8 @@ import { chmod, chown, link, readdir, readFile, stat, symlink, writeFile } from 
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { keysCommand } from "../../../test/local/commands.ts";
-import { markedUtf8, UTF_16 } from "../../../test/support/encoded.ts";
-import { runProgram } from "../../../test/support/run-program.ts";
-import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
+import { runProgram } from "../../../test/support/pod-process.ts";
+import { markedUtf8, temporaryFolder, UTF_16 } from "../../../test/support/temporary-folder.ts";
 import { readKeyFile } from "../../src/cli/library.ts";
 import { mcpToken } from "../../src/cli/mcp-token.ts";
 import { replacePrivateFile } from "../../src/cli/private-file.ts";

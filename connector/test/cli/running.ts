@@ -3,7 +3,7 @@ import { once } from "node:events";
 import os from "node:os";
 import { PassThrough, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
+import { COMPILE_CACHE } from "../../../test/support/pod-process.ts";
 import { until } from "../../../test/support/until.ts";
 import { run } from "../../src/cli/run.ts";
 import { jsonLines } from "../kit.ts";

@@ -1,7 +1,7 @@
 import { chmod, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
-import type { TcpProxy } from "../../../test/support/tcp-proxy.ts";
+import type { TcpProxy } from "../../../test/support/redis-proxy.ts";
 import { until } from "../../../test/support/until.ts";
 import { acceptedChannel, HANDSHAKE_MS } from "../../src/cli/control/channel.ts";
 import type { ControlPlace } from "../../src/cli/control/place.ts";

@@ -1,9 +1,13 @@
 import { freePorts } from "../../../deploy/local/free-ports.ts";
 import { TestIssuer } from "../../../test/support/issuer.ts";
-import type { Pod } from "../../../test/support/relay.ts";
-import { serveWhole } from "../../../test/support/whole-relay.ts";
-import type { AgentKey, IssuerRecord, SealingKeyPair } from "../../src/index.ts";
-import { Connector, type ConnectorOptions } from "../../src/index.ts";
+import { type Pod, serveWhole } from "../../../test/support/relay.ts";
+import {
+  type AgentKey,
+  Connector,
+  type ConnectorOptions,
+  type IssuerRecord,
+  type SealingKeyPair,
+} from "../../src/index.ts";
 import { Stage } from "../kit.ts";
 import type { WireProxy } from "../wire-proxy.ts";
 import { newKeys } from "./kit.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { canonical } from "../../../test/support/agent.ts";
-import { markedUtf8, UTF_16 } from "../../../test/support/encoded.ts";
+import { markedUtf8, UTF_16 } from "../../../test/support/temporary-folder.ts";
 import { Issuers } from "../../src/credentials/issuers.ts";
 import { buildReceipt, type Receipt, requestDigest } from "../../src/receipts/receipt.ts";
 import { verifyReceipt } from "../../src/receipts/verify-receipt.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { Redis } from "ioredis";
-import { RedisMonitor } from "../../../test/support/redis-monitor.ts";
-import { Secrets } from "../../../test/support/secrets.ts";
+import { Secrets } from "../../../test/support/admin.ts";
+import { RedisMonitor } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connector, type ConnectorOptions, type CredentialWithKeys } from "../../src/index.ts";
 import { RENEWAL } from "../../src/limits.ts";

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "@jest/globals";
 import type { AcceptedSession } from "protocol/contract/responses.ts";
 import { controlKeys } from "window/redis/keys.ts";
-import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
+import { openAnotherWindow } from "../../../test/support/window-view.ts";
 import { post, useGateway, useGatewayKit } from "./kit.ts";
 
 const kit = useGatewayKit();

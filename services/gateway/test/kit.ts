@@ -18,10 +18,9 @@ import { RedisLink } from "window/redis/redis-link.ts";
 import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
 import { makeEd25519Key } from "../../../deploy/keys/make.ts";
 import { ISSUER_WITH_TERMS, RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
-import { readingWindow } from "../../../test/support/reading-window.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
-import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
+import { readingWindow, windowKeysIn } from "../../../test/support/window-view.ts";
 import { createGateway } from "../src/service.ts";
 import { readGatewaySettings } from "../src/settings.ts";
 

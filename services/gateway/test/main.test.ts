@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "@jest/globals";
-import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
+import { COMPILE_CACHE } from "../../../test/support/pod-process.ts";
 import { until } from "../../../test/support/until.ts";
 import { useGatewayKit } from "./kit.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { NotReady } from "protocol/contract/responses.ts";
 import { generateApiKey } from "protocol/signing/api-key.ts";
-import { ownTime } from "../../../test/support/own-time.ts";
+import { ownTime } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { createGateway } from "../src/service.ts";
 import { readGatewaySettings } from "../src/settings.ts";

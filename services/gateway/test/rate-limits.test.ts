@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { generateApiKey } from "protocol/signing/api-key.ts";
-import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
+import { windowKeysIn } from "../../../test/support/window-view.ts";
 import { codeOf, post, type Running, useGateway, useGatewayKit } from "./kit.ts";
 
 const OVERRIDES = { RELAY_TRUSTED_PROXY_HOPS: "1", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" };

@@ -14,11 +14,9 @@ import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { readSnapshot } from "window/snapshot.ts";
-import { RedisProxy } from "../../../test/support/redis-proxy.ts";
-import type { Link } from "../../../test/support/tcp-proxy.ts";
+import { type Link, RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
-import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
-import { WindowView } from "../../../test/support/window-view.ts";
+import { WindowView, windowKeysIn } from "../../../test/support/window-view.ts";
 import { createOpsReporting } from "../src/service.ts";
 import { readOpsReportingSettings } from "../src/settings.ts";
 

@@ -6,10 +6,9 @@ import { ProcessWindow } from "window/process-window.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { resetWindow } from "window/reset.ts";
-import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
-import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
+import { openAnotherWindow, windowKeysIn } from "../../../test/support/window-view.ts";
 import { type ReportSource, WindowReader } from "../src/window-reader.ts";
 
 const AWAY_AND_BACK_MS = 100;

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
-import { fakeTimers } from "../../../test/support/fake-timers.ts";
+import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { CLOSE_TIMEOUT_MS, type ConnectionKit, OUTBOX_BYTES, useConnection } from "./connection-kit.ts";
 

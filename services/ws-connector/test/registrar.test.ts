@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globa
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { Acceptance } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
-import { fakeTimers } from "../../../test/support/fake-timers.ts";
+import { fakeTimers } from "../../../test/support/time.ts";
 import { drain } from "../src/drain.ts";
 import { AGENT, KEY_ID, online, RegistrarHarness, verified } from "./registrar-harness.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { markedUtf8, UTF_16 } from "../../../test/support/encoded.ts";
+import { markedUtf8, UTF_16 } from "../../../test/support/temporary-folder.ts";
 import { decodeText } from "../src/file-text.ts";
 
 test("A text of UTF-8 has no byte order mark, whether the file has one or not", () => {

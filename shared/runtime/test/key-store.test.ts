@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { markedUtf8, utf16le } from "../../../test/support/encoded.ts";
+import { markedUtf8, utf16le } from "../../../test/support/temporary-folder.ts";
 import { KeyStore } from "../src/key-store.ts";
 import { SettingsError } from "../src/settings.ts";
 

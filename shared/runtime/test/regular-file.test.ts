@@ -3,8 +3,7 @@ import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import { UTF_16 } from "../../../test/support/encoded.ts";
-import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
+import { temporaryFolder, UTF_16 } from "../../../test/support/temporary-folder.ts";
 import { FileError, readRegularFile } from "../src/regular-file.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globa
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { createLogger } from "runtime/logging.ts";
 import { METRICS } from "runtime/metrics/catalogue.ts";
-import { fakeTimers } from "../../../test/support/fake-timers.ts";
+import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import type { AcceptanceItem, Prepared } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";

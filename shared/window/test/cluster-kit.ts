@@ -2,8 +2,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
-import { watchLeaks } from "../../../test/support/leaks.ts";
 import type { TestCluster } from "../../../test/support/redis-cluster.ts";
+import { watchLeaks } from "../../../test/support/until.ts";
 import { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { isUndone } from "../src/redis/link-down.ts";
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "@jest/globals";
 import slotOf from "cluster-key-slot";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
-import { GuardedCluster } from "../../../test/support/guarded-cluster.ts";
+import { GuardedCluster } from "../../../test/support/deployed-users.ts";
 import { RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
-import { GuardedCluster } from "../../../test/support/guarded-cluster.ts";
+import { GuardedCluster } from "../../../test/support/deployed-users.ts";
 import type { RedisUser } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { GATEWAY_KEY_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
-import { fillTo, unlimited } from "../../../test/support/redis-memory.ts";
+import { fillTo, unlimited } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import type { KeptCredential } from "../src/acceptance/acceptance.ts";
 import { readCredentials } from "../src/credentials.ts";

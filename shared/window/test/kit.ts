@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeEach, jest } from "@jest/globals";
 import { Redis } from "ioredis";
-import type { Envelope } from "protocol/contract/envelope.ts";
-import { kindOf } from "protocol/contract/envelope.ts";
+import { type Envelope, kindOf } from "protocol/contract/envelope.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
-import { countersOf, windowKeysIn } from "../../../test/support/window-keys-in.ts";
+import { countersOf, windowKeysIn } from "../../../test/support/window-view.ts";
 import type {
   Acceptance,
   AcceptanceItem,
@@ -23,8 +22,7 @@ import { ProcessWindow } from "../src/process-window.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import type { RedisCalls } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import type { Reply } from "../src/redis/scripts.ts";
-import { SCRIPTS, type ScriptName } from "../src/redis/scripts.ts";
+import { type Reply, SCRIPTS, type ScriptName } from "../src/redis/scripts.ts";
 import type { PartitionKeys, WholeKeys } from "../src/redis/window-keys.ts";
 import { type HeldRoute, RouteAsserter } from "../src/route-asserter.ts";
 import { BOB, delivery, envelopeOf, presence, requestOf, textOf } from "./envelopes.ts";

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import slotOf from "cluster-key-slot";
-import { fakeTimers } from "../../../test/support/fake-timers.ts";
-import { everythingIn } from "../../../test/support/redis-dump.ts";
-import { fillTo, unlimited } from "../../../test/support/redis-memory.ts";
+import { everythingIn, fillTo, unlimited } from "../../../test/support/test-redis.ts";
+import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { AddressLimits, type PublicLimit } from "../src/address-limits.ts";
 import { OwnCounts } from "../src/own-counts.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
-import { readingWindow } from "../../../test/support/reading-window.ts";
+import { readingWindow } from "../../../test/support/window-view.ts";
 import { CongestionMarks } from "../src/congestion.ts";
 import { canDeliverRealtime, PresenceStore, presenceOf } from "../src/presence.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";

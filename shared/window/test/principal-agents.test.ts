@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
-import { everythingIn } from "../../../test/support/redis-dump.ts";
+import { everythingIn } from "../../../test/support/test-redis.ts";
 import { holderDigestOf } from "../src/holder-digest.ts";
 import { PrincipalAgentsReader } from "../src/principal-agents.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
-import { openAnotherWindow } from "../../../test/support/another-window.ts";
-import { seriesIn } from "../../../test/support/scrape.ts";
+import { seriesIn } from "../../../test/support/http.ts";
 import { until } from "../../../test/support/until.ts";
+import { openAnotherWindow } from "../../../test/support/window-view.ts";
 import { readCredentials } from "../src/credentials.ts";
 import { observeWindow } from "../src/observe.ts";
 import { PresenceStore } from "../src/presence.ts";

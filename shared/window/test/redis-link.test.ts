@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
-import { ownTime } from "../../../test/support/own-time.ts";
+import { ownTime } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";

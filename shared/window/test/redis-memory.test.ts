@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
-import { fakeTimers } from "../../../test/support/fake-timers.ts";
-import { everythingIn } from "../../../test/support/redis-dump.ts";
-import { emptyAgain, fillTo, unlimited } from "../../../test/support/redis-memory.ts";
+import { emptyAgain, everythingIn, fillTo, unlimited } from "../../../test/support/test-redis.ts";
+import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { ALICE, BOB, CAROL, claimOf, decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";

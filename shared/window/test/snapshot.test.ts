@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import type { Place } from "protocol/contract/part-refusal.ts";
-import { readingWindow } from "../../../test/support/reading-window.ts";
 import { until } from "../../../test/support/until.ts";
+import { readingWindow } from "../../../test/support/window-view.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import { recordPromotions } from "../src/lapses.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";

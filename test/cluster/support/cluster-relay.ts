@@ -1,8 +1,7 @@
 import type { Redis } from "ioredis";
-import { clusterClient } from "../../support/cluster-client.ts";
 import { TestCluster } from "../../support/redis-cluster.ts";
 import { TestRelay } from "../../support/relay.ts";
-import type { RedisUser } from "../../support/test-redis.ts";
+import { clusterClient, type RedisUser } from "../../support/test-redis.ts";
 import { ClusterProxy } from "./cluster-proxy.ts";
 
 /** More than one in each primary. */

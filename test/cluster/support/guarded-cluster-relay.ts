@@ -1,4 +1,4 @@
-import { GuardedCluster } from "../../support/guarded-cluster.ts";
+import { GuardedCluster } from "../../support/deployed-users.ts";
 import { ClusterRelay } from "./cluster-relay.ts";
 
 /** A relay on a Redis Cluster of six processes, each service as the user that is deployed. */

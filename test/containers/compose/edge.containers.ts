@@ -3,7 +3,7 @@ import { Connectors } from "protocol/contract/packages.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId, serviceOf } from "protocol/contract/surfaces.ts";
 import { AgentSocket, ed25519Key, type Frame, signed } from "../../support/agent.ts";
-import { seriesIn } from "../../support/scrape.ts";
+import { seriesIn } from "../../support/http.ts";
 import { until } from "../../support/until.ts";
 import { ComposeStack, LASTING, logOf, readInside } from "./stack.ts";
 

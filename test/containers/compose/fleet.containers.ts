@@ -3,13 +3,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { makeHmacKey } from "../../../deploy/keys/make.ts";
 import { AgentSocket, hmacKey } from "../../support/agent.ts";
-import { Exchange } from "../../support/exchange.ts";
 import { HttpClient } from "../../support/http.ts";
-import { Ledger, tally } from "../../support/ledger.ts";
-import { ReturningAgent } from "../../support/returning-agent.ts";
+import { Ledger, tally, violations } from "../../support/ledger.ts";
+import { Exchange, ReturningAgent } from "../../support/returning-agent.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { until } from "../../support/until.ts";
-import { violations } from "../../support/violations.ts";
 import { ComposeStack, readInside } from "./stack.ts";
 
 const AGENTS = 50;

@@ -2,12 +2,10 @@ import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { ed25519Key, type Frame } from "../../support/agent.ts";
-import { Exchange } from "../../support/exchange.ts";
 import { HttpClient } from "../../support/http.ts";
-import { Ledger, tally } from "../../support/ledger.ts";
-import { ReturningAgent } from "../../support/returning-agent.ts";
+import { Ledger, tally, violations } from "../../support/ledger.ts";
+import { Exchange, ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
-import { violations } from "../../support/violations.ts";
 import { ComposeStack } from "./stack.ts";
 
 const HEARTBEAT_MS = 3000;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { kubernetesFile } from "../../support/kubernetes-files.ts";
+import { kubernetesFile } from "../../support/sources.ts";
 import { environmentOf } from "./environment.ts";
 import { GATEWAY_OVERLAYS, type Manifest, mainContainer, named, ofKind, render } from "./manifests.ts";
 

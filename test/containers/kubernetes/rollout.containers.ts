@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import type { IPodSpec } from "kubernetes-models/v1";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
-import { kubernetesFile } from "../../support/kubernetes-files.ts";
+import { kubernetesFile } from "../../support/sources.ts";
 import { environmentOf } from "./environment.ts";
 import { mainContainer, named, OVERLAYS, ofKind, podOf, render, SERVICES } from "./manifests.ts";
 

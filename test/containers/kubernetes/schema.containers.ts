@@ -8,7 +8,7 @@ import * as batch from "kubernetes-models/batch/v1";
 import * as networking from "kubernetes-models/networking.k8s.io/v1";
 import * as policy from "kubernetes-models/policy/v1";
 import * as core from "kubernetes-models/v1";
-import { kubernetesFile } from "../../support/kubernetes-files.ts";
+import { kubernetesFile } from "../../support/sources.ts";
 import { ALL_OVERLAYS, type Manifest, ofKind, render } from "./manifests.ts";
 
 const MODELS: Record<string, object> = {

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { watchLeaks } from "../../support/leaks.ts";
+import { watchLeaks } from "../../support/until.ts";
 import { Bystanders } from "./support/bystanders.ts";
 import { ATTACKS } from "./support/catalogue.ts";
 import { Deployment } from "./support/deployment.ts";

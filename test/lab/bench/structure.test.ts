@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { SCRIPTS, type ScriptName } from "window/redis/scripts.ts";
-import { type MonitoredCommand, RedisMonitor } from "../../support/redis-monitor.ts";
 import type { Pod } from "../../support/relay.ts";
+import { type MonitoredCommand, RedisMonitor } from "../../support/test-redis.ts";
 import { until } from "../../support/until.ts";
 import { given, useRelay } from "../../support/use-relay.ts";
 

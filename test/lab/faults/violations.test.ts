@@ -3,11 +3,12 @@ import {
   type Answer,
   type Attempt,
   type Entry,
+  forgotten,
   type GuardLoss,
   Ledger,
   type LedgerContent,
+  violations,
 } from "../../support/ledger.ts";
-import { forgotten, violations } from "../../support/violations.ts";
 
 /** Times are ms; an answer comes 10 ms after its sending. */
 

@@ -1,5 +1,4 @@
-import type { Attempt, Entry, LedgerContent } from "../../support/ledger.ts";
-import { violations } from "../../support/violations.ts";
+import { type Attempt, type Entry, type LedgerContent, violations } from "../../support/ledger.ts";
 import type { Forged } from "./driver.ts";
 import { isByGateway } from "./gateway-sender.ts";
 

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
-import { Ledger } from "../../support/ledger.ts";
-import { violations } from "../../support/violations.ts";
+import { Ledger, violations } from "../../support/ledger.ts";
 import { inject } from "./faults.ts";
 import type { RoamingFleet } from "./roaming-fleet.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { violations } from "../../support/ledger.ts";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
-import { violations } from "../../support/violations.ts";
 import { ClusterStage } from "../faults/support/cluster-stage.ts";
 import { SingleStage } from "../faults/support/single-stage.ts";
 import type { Act } from "./actions.ts";

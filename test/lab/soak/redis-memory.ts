@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { countersIn } from "../../support/window-keys-in.ts";
+import { countersIn } from "../../support/window-view.ts";
 
 /** Keys of one kind: how many, and what they take, bytes. */
 export interface Family {

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { Ledger, tally } from "../../support/ledger.ts";
+import { Ledger, tally, violations } from "../../support/ledger.ts";
 import { until } from "../../support/until.ts";
-import { violations } from "../../support/violations.ts";
 import { shown } from "../bench/section.ts";
 import { Callers } from "./callers.ts";
 import { Fleet, ROLLED } from "./fleet.ts";

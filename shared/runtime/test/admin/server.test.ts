@@ -6,8 +6,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import { ServiceError } from "protocol/contract/errors.ts";
 import { z } from "zod";
 import { freePort } from "../../../../test/support/free-port.ts";
-import { watchLeaks } from "../../../../test/support/leaks.ts";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
+import { watchLeaks } from "../../../../test/support/until.ts";
 import { AdminKey } from "../../src/admin/key.ts";
 import { AdminError } from "../../src/admin/refusal.ts";
 import { adminRoute } from "../../src/admin/route.ts";

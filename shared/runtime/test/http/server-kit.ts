@@ -3,7 +3,7 @@ import type http from "node:http";
 import net from "node:net";
 import type { Duplex } from "node:stream";
 import { afterEach, jest } from "@jest/globals";
-import { fakeTimers } from "../../../../test/support/fake-timers.ts";
+import { fakeTimers } from "../../../../test/support/time.ts";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
 import { createLogger, type Logger } from "../../src/logging.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { seriesIn } from "../../../../test/support/scrape.ts";
+import { seriesIn } from "../../../../test/support/http.ts";
 import { exposition } from "../../src/metrics/server.ts";
 import { ServiceMetrics } from "../../src/metrics/service-metrics.ts";
 

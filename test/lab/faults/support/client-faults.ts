@@ -1,7 +1,7 @@
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { TcpProxy } from "../../../support/redis-proxy.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
-import { TcpProxy } from "../../../support/tcp-proxy.ts";
 import { until } from "../../../support/until.ts";
 import { type Fault, over } from "./fault.ts";
 import { nameOf, promisedTo } from "./pod-faults.ts";

@@ -2,10 +2,10 @@ import { CONTROL_SLOT, partitionOf, slotOfPartition } from "window/redis/partiti
 import type { ClusterNode } from "../../../../deploy/local/cluster-node.ts";
 import { PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
 import { GuardedClusterRelay } from "../../../cluster/support/guarded-cluster-relay.ts";
-import { clusterClient } from "../../../support/cluster-client.ts";
-import type { GuardedCluster } from "../../../support/guarded-cluster.ts";
+import type { GuardedCluster } from "../../../support/deployed-users.ts";
 import { RedisProxy } from "../../../support/redis-proxy.ts";
-import { countersIn } from "../../../support/window-keys-in.ts";
+import { clusterClient } from "../../../support/test-redis.ts";
+import { countersIn } from "../../../support/window-view.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Stage, Wiring } from "./stage.ts";
 

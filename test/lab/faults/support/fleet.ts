@@ -1,8 +1,7 @@
-import { Exchange } from "../../../support/exchange.ts";
 import { Ledger } from "../../../support/ledger.ts";
 import type { PodProcess } from "../../../support/pod-process.ts";
 import type { RedisProxy } from "../../../support/redis-proxy.ts";
-import { ReturningAgent } from "../../../support/returning-agent.ts";
+import { Exchange, ReturningAgent } from "../../../support/returning-agent.ts";
 import type { RedisUser } from "../../../support/test-redis.ts";
 import { until } from "../../../support/until.ts";
 import type { Stage } from "./stage.ts";

@@ -1,5 +1,4 @@
-import type { Tally } from "../../../support/ledger.ts";
-import type { Violation } from "../../../support/violations.ts";
+import type { Tally, Violation } from "../../../support/ledger.ts";
 
 /** How a fleet came through a fault: one line of the table. */
 export interface Outcome extends Tally {

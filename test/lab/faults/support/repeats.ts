@@ -2,12 +2,11 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import { controlKeys } from "window/redis/keys.ts";
 import { partitionOf } from "window/redis/partitions.ts";
 import { PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
-import { clusterClient } from "../../../support/cluster-client.ts";
 import { HttpClient } from "../../../support/http.ts";
-import { acceptancesOf, type Entry } from "../../../support/ledger.ts";
+import { acceptancesOf, type Entry, forgotten } from "../../../support/ledger.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
+import { clusterClient } from "../../../support/test-redis.ts";
 import { until } from "../../../support/until.ts";
-import { forgotten } from "../../../support/violations.ts";
 import type { ClusterFleet } from "./cluster-stage.ts";
 import type { FleetPod } from "./fleet.ts";
 

@@ -1,8 +1,7 @@
 import { expect } from "@jest/globals";
-import { type Entry, type LedgerContent, promiseOf, tally } from "../../../support/ledger.ts";
+import { type Entry, forgotten, type LedgerContent, promiseOf, tally, violations } from "../../../support/ledger.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";
-import { forgotten, violations } from "../../../support/violations.ts";
 import type { Fault, Injected } from "./fault.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Outcome } from "./outcome.ts";

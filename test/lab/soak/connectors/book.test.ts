@@ -1,6 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { tally } from "../../../support/ledger.ts";
-import { violations } from "../../../support/violations.ts";
+import { tally, violations } from "../../../support/ledger.ts";
 import { Book } from "./book.ts";
 
 const BOB = "agent://bob";

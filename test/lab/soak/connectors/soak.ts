@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Tally, tally } from "../../../support/ledger.ts";
+import { type Tally, tally, type Violation, violations } from "../../../support/ledger.ts";
 import { until } from "../../../support/until.ts";
-import { type Violation, violations } from "../../../support/violations.ts";
 import type { Sample } from "./memory.ts";
 import { monotonicMs } from "./monotonic.ts";
 import { GIVEN_UP_MS, killEveryMs, killsOf, type Plan, SEND_TIMEOUT_S, VICTIMS, type Victim } from "./plan.ts";
