@@ -5,7 +5,7 @@
  * V8 takes a member name that is written with an escape for another name that it knows: after `{"\\":1}`, JSON.parse makes
  * a backslash of the name in `{"\n":1}`, and anybody may have sent the first text. Names without an escape, values and texts
  * that are not JSON are not affected: those go to JSON.parse. The relay has the same in
- * shared/protocol/src/intake/parse-json.ts. Source: docs/security.md#member-names.
+ * shared/protocol/src/wire/json.ts. Source: docs/security.md#member-names.
  */
 export function parseJson(text: string): unknown {
   return hasEscapedName(text) ? read(new Tokens(text)) : JSON.parse(text);

@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { SignedEnvelope as RelaysEnvelope } from "protocol/contract/envelope.ts";
-import { decode } from "protocol/intake/decode.ts";
 import { isRefusal } from "protocol/intake/refusal.ts";
+import { decode } from "protocol/intake/steps.ts";
 import { readEnvelope } from "../src/read-envelope.ts";
 
 const ENVELOPE = {

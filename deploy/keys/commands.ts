@@ -3,7 +3,6 @@ import { mkdir, readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { isDeepStrictEqual } from "node:util";
-import { CREDENTIAL_KEY_PREFIX } from "protocol/contract/credential.ts";
 import {
   GATEWAY_KEY_ID_PATTERN,
   GATEWAY_KEY_PREFIX,
@@ -11,6 +10,7 @@ import {
   type SigningAlgorithm,
   type SigningKeyRecord,
 } from "protocol/contract/keys-file.ts";
+import { CREDENTIAL_KEY_PREFIX } from "protocol/wire/credential.ts";
 import { textIn } from "runtime/file-text.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
 import type { Io } from "../local/io.ts";

@@ -1,14 +1,8 @@
-import {
-  ANY_AGENT,
-  CREDENTIAL_HEADER,
-  CREDENTIAL_KEY_PREFIX,
-  CREDENTIAL_REASONS,
-} from "protocol/contract/credential.ts";
 import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
-import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
-import { readCredential } from "protocol/credentials/read-credential.ts";
-import { privateKeyOfSeed, signEd25519 } from "protocol/signing/ed25519.ts";
+import { privateKeyOfSeed, signEd25519 } from "protocol/signing/algorithms.ts";
+import { readCredential, thumbprintOf } from "protocol/signing/credentials.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
+import { ANY_AGENT, CREDENTIAL_HEADER, CREDENTIAL_KEY_PREFIX, CREDENTIAL_REASONS } from "protocol/wire/credential.ts";
 import type { IssuerFile } from "./issuer-file.ts";
 import { issuerNamed } from "./issuer-records.ts";
 import { newOkpKey, type OkpKey } from "./okp-key.ts";

@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ISSUER_PATTERN } from "protocol/contract/credential.ts";
-import { parseJson } from "protocol/intake/parse-json.ts";
-import { decodeBase64url } from "protocol/signing/base64url.ts";
-import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
+import { decodeBase64url, ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/algorithms.ts";
+import { ISSUER_PATTERN } from "protocol/wire/credential.ts";
+import { parseJson } from "protocol/wire/json.ts";
 import { textIn } from "runtime/file-text.ts";
 import { z } from "zod";
 import { fileError } from "./file-error.ts";

@@ -1,6 +1,6 @@
 import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
-import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
-import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
+import { thumbprintOf } from "protocol/signing/credentials.ts";
+import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
 
 /** Changes of the issuers of a keys file; pure. Whether the whole is valid is the relay's to say (store.ts). */
 

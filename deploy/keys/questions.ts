@@ -1,12 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, CREDENTIAL_PROBLEMS } from "protocol/contract/credential.ts";
-import { ERRORS } from "protocol/contract/errors.ts";
 import type { ApiKeyRecord, IssuerRecord, KeysFile, SigningKeyRecord } from "protocol/contract/keys-file.ts";
-import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { AgentHolders } from "protocol/credentials/agent-holders.ts";
-import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
-import { isValidAt, validityOf } from "protocol/signing/validity.ts";
+import { AgentHolders, isValidAt, thumbprintOf, validityOf } from "protocol/signing/credentials.ts";
+import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, CREDENTIAL_PROBLEMS } from "protocol/wire/credential.ts";
+import { ERRORS } from "protocol/wire/errors.ts";
+import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
 import { z } from "zod";
 import type { Wait } from "./command-line.ts";
 import type { Change } from "./in-force.ts";

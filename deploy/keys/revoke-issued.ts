@@ -1,9 +1,9 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
-import { ANY_AGENT } from "protocol/contract/credential.ts";
 import type { KeysFile } from "protocol/contract/keys-file.ts";
-import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
-import { AgentHolders } from "protocol/credentials/agent-holders.ts";
+import { AgentHolders } from "protocol/signing/credentials.ts";
+import { ANY_AGENT } from "protocol/wire/credential.ts";
+import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
 import { type Options, UsageError } from "./command-line.ts";
 import { issuerNamed, withRevocation } from "./issuer-records.ts";
 import type { Outcome } from "./outcome.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { KeysFile } from "protocol/contract/keys-file.ts";
-import { parseJson } from "protocol/intake/parse-json.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
+import { parseJson } from "protocol/wire/json.ts";
 import { textIn } from "runtime/file-text.ts";
 import { z } from "zod";
 import { withLock } from "../local/lock-file.mjs";

@@ -1,9 +1,9 @@
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { expect, test } from "@jest/globals";
-import { ERRORS } from "protocol/contract/errors.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { ERRORS } from "protocol/wire/errors.ts";
 import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 

@@ -1,9 +1,9 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { ServiceError } from "protocol/contract/errors.ts";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import { problemOf } from "runtime/http/problem.ts";
 import { settingsReader } from "runtime/settings.ts";
 import { EDGE_PATHS, METHODS } from "../support/edge-requests.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import { connectionBounds } from "runtime/http/connection-bounds.ts";
 import { settingsReader } from "runtime/settings.ts";
 import { parse } from "yaml";

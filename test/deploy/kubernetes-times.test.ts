@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import { settingsReader } from "runtime/settings.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { rowsBetween } from "../support/documents.ts";

@@ -1,10 +1,10 @@
 import { createPublicKey, verify } from "node:crypto";
 import { Parser } from "@asyncapi/parser";
 import { expect, test } from "@jest/globals";
-import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { SignedEnvelope } from "protocol/contract/envelope.ts";
-import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import { ACK_FRAMES, AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
+import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
 import { ed25519Key, type Frame, hmacKey } from "../support/agent.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { AsyncApiReader } from "./asyncapi-reader.ts";

@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { ERRORS } from "protocol/contract/errors.ts";
-import { surfaceLabelOf } from "protocol/contract/feedback-surfaces.ts";
 import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
+import { SURFACES, type SurfaceId, surfaceLabelOf } from "protocol/contract/surfaces.ts";
+import { ERRORS } from "protocol/wire/errors.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { answerOf, OpenApi } from "./openapi.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { beforeAll, expect, test } from "@jest/globals";
-import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
 import { createApp } from "runtime/http/app.ts";
 import { makeApiKey } from "../../deploy/keys/make.ts";
 import type { Fields } from "../support/agent.ts";

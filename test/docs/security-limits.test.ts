@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
-import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
 import { LIMITS } from "runtime/metrics/catalogue.ts";
 import { SETTINGS } from "runtime/settings-catalogue.ts";
 import { rowsBetween } from "../support/documents.ts";

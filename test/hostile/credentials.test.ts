@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { readCredential } from "protocol/credentials/read-credential.ts";
 import { verify } from "protocol/signing/algorithms.ts";
+import { readCredential } from "protocol/signing/credentials.ts";
 import {
   CLAIMS,
   HEADER,

@@ -1,9 +1,8 @@
 import { once } from "node:events";
 import { afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { ERRORS } from "protocol/contract/errors.ts";
+import { ERRORS } from "protocol/wire/errors.ts";
 import { parseJson } from "../../connector/src/parse-json.ts";
-import type { AgentKey, AgentSocket, Frame } from "../support/agent.ts";
-import { canonical } from "../support/agent.ts";
+import { type AgentKey, type AgentSocket, canonical, type Frame } from "../support/agent.ts";
 import { fc } from "../support/fast-check.ts";
 import { until } from "../support/until.ts";
 import { badJson, badValue, FIELDS, goodContents, isSignedBy, respelled } from "./support/envelopes.ts";

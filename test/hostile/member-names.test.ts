@@ -45,7 +45,7 @@ test("A stranger's frame with an odd member name does not keep the next good env
 const WITH_JSON_PARSE = [
   "connector/src/parse-json.ts",
   "services/gateway/src/site/discovery/json-schema.ts",
-  "shared/protocol/src/intake/parse-json.ts",
+  "shared/protocol/src/wire/json.ts",
   "shared/runtime/src/package-index.ts",
 ];
 

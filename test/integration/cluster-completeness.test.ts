@@ -1,8 +1,8 @@
 import { expect, test } from "@jest/globals";
 import { completenessOf } from "ops-reporting/reports/completeness.ts";
 import { WindowReader } from "ops-reporting/window-reader.ts";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
-import type { Completeness } from "protocol/contract/reports/window.ts";
+import type { Completeness } from "protocol/contract/reports/common.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import type { ClusterLinks } from "window/redis/cluster-links.ts";

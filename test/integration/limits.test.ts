@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
-import { GUIDE_SURFACES } from "protocol/contract/surfaces/guides.ts";
+import { GUIDE_SURFACES } from "protocol/contract/report-surfaces.ts";
 import { generateApiKey } from "protocol/signing/api-key.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { shareOf } from "window/redis/partitions.ts";
 import { makeEd25519Key } from "../../deploy/keys/make.ts";

@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
-import { readCredential } from "protocol/credentials/read-credential.ts";
+import { readCredential } from "protocol/signing/credentials.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { keysCommand } from "./commands.ts";

@@ -1,4 +1,4 @@
-import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
+import { GATEWAY_KEY_LIMITS } from "protocol/wire/limits.ts";
 import { FileFollower } from "runtime/file-follower.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { Logger } from "runtime/logging.ts";

@@ -1,8 +1,7 @@
 import { createHash, createPrivateKey, type KeyObject, randomBytes } from "node:crypto";
 import { GATEWAY_KEY_PREFIX } from "protocol/contract/keys-file.ts";
-import { type SigningKey, sign } from "protocol/signing/algorithms.ts";
+import { ED25519_BYTES, privateKeyOfSeed, publicKeyText, type SigningKey, sign } from "protocol/signing/algorithms.ts";
 import { signedText } from "protocol/signing/canonical.ts";
-import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
 import { type FileError, readRegularFile } from "runtime/regular-file.ts";
 import { SettingsError } from "runtime/settings.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
-import { PRESENCE_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { CheckOnline } from "protocol/contract/presence.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { PRESENCE_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import { presenceOf } from "window/presence.ts";
 import { presenceOfAgent } from "../src/answers/presence.ts";
 import { useGateway, useGatewayKit } from "./kit.ts";

@@ -1,4 +1,4 @@
-import { REPORT_LIMITS } from "protocol/contract/limits.ts";
+import { REPORT_LIMITS } from "protocol/wire/limits.ts";
 import { type GatewayKey, readGatewayKeys } from "window/gateway-keys.ts";
 import { JourneysCopy } from "window/journeys.ts";
 import { SeenPromotions } from "window/lapses.ts";

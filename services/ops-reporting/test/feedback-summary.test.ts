@@ -1,13 +1,13 @@
 import { describe, expect, test } from "@jest/globals";
+import { FeedbackSummary } from "protocol/contract/reports/checks.ts";
 import {
   ACTIONABLE_CATEGORIES,
   BLOCKER_CATEGORIES,
   CATEGORIES,
   categoryOf,
-} from "protocol/contract/feedback-labels.ts";
-import { surfaceLabelOf } from "protocol/contract/feedback-surfaces.ts";
-import { FeedbackSummary } from "protocol/contract/reports/feedback-summary.ts";
-import { FeedbackRequest } from "protocol/contract/requests.ts";
+  FeedbackRequest,
+} from "protocol/contract/requests.ts";
+import { surfaceLabelOf } from "protocol/contract/surfaces.ts";
 import { feedbackSummary } from "../src/reports/feedback-summary.ts";
 import { numbersIn, proofOf, SETTINGS, sourceOf, WINDOWS } from "./report-sources.ts";
 

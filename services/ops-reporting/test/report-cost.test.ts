@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { CATEGORIES, SENTIMENTS } from "protocol/contract/feedback-labels.ts";
-import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import { CATEGORIES, SENTIMENTS } from "protocol/contract/requests.ts";
 import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
+import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import { surfacesOf } from "runtime/http/router.ts";
 import { HttpServer } from "runtime/http/server.ts";
 import { createLogger } from "runtime/logging.ts";

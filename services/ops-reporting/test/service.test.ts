@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { TrafficDaily } from "protocol/contract/reports/traffic-daily.ts";
+import type { TrafficDaily } from "protocol/contract/reports/traffic.ts";
 import { HttpServer } from "runtime/http/server.ts";
 import { createLogger } from "runtime/logging.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";

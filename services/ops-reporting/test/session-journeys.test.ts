@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { SessionJourneys, STAGE_OF_ACTION } from "protocol/contract/reports/session-journeys.ts";
+import { SessionJourneys, STAGE_OF_ACTION } from "protocol/contract/reports/traffic.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { Journey } from "window/records/journey.ts";
 import { sessionJourneys } from "../src/reports/session-journeys.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
 import { createLogger } from "runtime/logging.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";

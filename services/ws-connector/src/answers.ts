@@ -1,9 +1,8 @@
-import type { ErrorCode } from "protocol/contract/errors.ts";
-import { HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
-import { partRefusal } from "protocol/contract/part-refusal.ts";
-import { sessionRefusal } from "protocol/contract/rate-limits.ts";
+import { partRefusal, sessionRefusal } from "protocol/contract/refusals.ts";
 import type { Refusal } from "protocol/intake/refusal.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { ErrorCode } from "protocol/wire/errors.ts";
+import { HTTP_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import type { AuditLog } from "runtime/audit-log.ts";
 import { type Logger, withoutMessage } from "runtime/logging.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";

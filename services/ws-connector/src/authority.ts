@@ -1,9 +1,9 @@
-import type { ReleaseReason } from "protocol/contract/credential.ts";
-import type { ErrorCode } from "protocol/contract/errors.ts";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { isCredentialKey, type KnownKeys } from "protocol/intake/credential-step.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { keyIdOf } from "protocol/signing/key-ring.ts";
+import type { ReleaseReason } from "protocol/wire/credential.ts";
+import type { ErrorCode } from "protocol/wire/errors.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { Acceptance, KeptCredential } from "window/acceptance/acceptance.ts";
 import type { AgentBringer } from "window/agent-limits.ts";

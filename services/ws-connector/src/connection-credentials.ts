@@ -1,10 +1,8 @@
-import type { CredentialProblem } from "protocol/contract/credential.ts";
-import type { Issuers } from "protocol/credentials/issuers.ts";
-import type { Credential } from "protocol/credentials/read-credential.ts";
 import { entryOfCredential } from "protocol/intake/credential-step.ts";
-import { ED25519_BYTES } from "protocol/signing/ed25519.ts";
+import { ED25519_BYTES } from "protocol/signing/algorithms.ts";
+import { type Credential, type Issuers, isValidAt, type Validity } from "protocol/signing/credentials.ts";
 import type { KeyRing, SigningEntry } from "protocol/signing/key-ring.ts";
-import { isValidAt, type Validity } from "protocol/signing/validity.ts";
+import type { CredentialProblem } from "protocol/wire/credential.ts";
 import type { HeldCredentials } from "window/route-asserter.ts";
 
 /** So that a key can be replaced without a gap: the one before it goes on to hold. */

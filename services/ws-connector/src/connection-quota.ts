@@ -1,7 +1,7 @@
-import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
-import { ServiceError } from "protocol/contract/errors.ts";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
-import { rateRefusal } from "protocol/contract/rate-limits.ts";
+import { rateRefusal } from "protocol/contract/refusals.ts";
+import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import { AddressHash } from "runtime/http/address-hash.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { WsConnectorSettings } from "./settings.ts";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { ServiceError } from "protocol/contract/errors.ts";
 import { type AnnouncedLimits, announcedLimits } from "protocol/contract/frames.ts";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { labelsOf } from "window/principal.ts";
 import type { WebSocket } from "ws";

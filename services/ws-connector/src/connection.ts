@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
-import { CLOSE_CODES, type CloseCode } from "protocol/contract/close-codes.ts";
-import type { ErrorCode } from "protocol/contract/errors.ts";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { CLOSE_CODES, type CloseCode } from "protocol/wire/close-codes.ts";
+import type { ErrorCode } from "protocol/wire/errors.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { type Principal, rateHoldersOf } from "window/principal.ts";
 import type WebSocket from "ws";

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { Connection } from "./connection.ts";

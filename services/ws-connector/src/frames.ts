@@ -1,9 +1,9 @@
-import type { ReleaseReason } from "protocol/contract/credential.ts";
 import type { Envelope } from "protocol/contract/envelope.ts";
-import { ERRORS, type ErrorCode, type FieldError } from "protocol/contract/errors.ts";
 import type { AnnouncedLimits, ErrorFrame, NoticeFrame, PresenceAck } from "protocol/contract/frames.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
 import type { DecidedSession, PendingSession } from "protocol/contract/session.ts";
+import type { ReleaseReason } from "protocol/wire/credential.ts";
+import { ERRORS, type ErrorCode, type FieldError } from "protocol/wire/errors.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 
 /** The frames that the relay sends, as JSON texts; `frame` is always the first member. Source: docs/protocol.md#frames. */

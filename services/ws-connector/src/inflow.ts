@@ -1,4 +1,4 @@
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { Principal, RateHolder } from "window/principal.ts";
 import { Allowance } from "./allowance.ts";

@@ -1,7 +1,6 @@
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
-import { decode } from "protocol/intake/decode.ts";
 import { isRefusal, type Refusal, refuse } from "protocol/intake/refusal.ts";
-import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { type Candidate, checkBeforeSignature, decode, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { Distribution } from "runtime/metrics/service-metrics.ts";
 import type { TraceSpan } from "runtime/tracing/span.ts";
 import type { Tracing } from "runtime/tracing/tracing.ts";

@@ -1,5 +1,5 @@
-import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
-import type { ErrorCode } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import type { ErrorCode } from "protocol/wire/errors.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { observeAnswers } from "runtime/metrics/observe-answers.ts";

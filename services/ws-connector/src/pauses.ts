@@ -1,4 +1,4 @@
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import { SlowDown } from "./slow-down.ts";
 
 /** Who is paused. */

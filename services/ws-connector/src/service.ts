@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { connectorVersionIn } from "protocol/contract/packages.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import { AuditLog } from "runtime/audit-log.ts";
 import { FILE_POLL_MS } from "runtime/file-follower.ts";
 import type { HttpService } from "runtime/http/http-service.ts";

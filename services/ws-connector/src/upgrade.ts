@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { type ErrorCode, ServiceError } from "protocol/contract/errors.ts";
-import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { type ErrorCode, ServiceError } from "protocol/wire/errors.ts";
+import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/wire/limits.ts";
 import { clientAddress } from "runtime/http/client-address.ts";
 import { rawProblem } from "runtime/http/problem.ts";
 import type { TakeUpgrade } from "runtime/http/server.ts";

@@ -1,9 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "@jest/globals";
-import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { Envelope } from "protocol/contract/envelope.ts";
-import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import {
   AckFrame,
   announcedLimits,
@@ -13,6 +11,8 @@ import {
   NoticeFrame,
 } from "protocol/contract/frames.ts";
 import { PENDING } from "protocol/contract/session.ts";
+import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import {
   deliverFrame,

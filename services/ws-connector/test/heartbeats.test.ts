@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import { createLogger } from "runtime/logging.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { type Acceptance, type PresenceAcceptance, UNDONE } from "window/acceptance/acceptance.ts";

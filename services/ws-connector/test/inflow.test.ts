@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { Principal } from "window/principal.ts";
 import { Inflow, type InflowContext, type InflowOwner } from "../src/inflow.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { Acceptance } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import { fakeTimers } from "../../../test/support/time.ts";

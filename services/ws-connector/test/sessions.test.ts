@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import type { SessionLimit } from "protocol/contract/rate-limits.ts";
+import type { SessionLimit } from "protocol/contract/refusals.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import { KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";

@@ -1,11 +1,5 @@
-import {
-  ENVELOPE_LIMITS,
-  HTTP_LIMITS,
-  PRESENCE_LIMITS,
-  SESSION_LIMITS,
-  WINDOW_LIMITS,
-} from "protocol/contract/limits.ts";
 import { PROOF_IDENTITIES } from "protocol/contract/reports/common.ts";
+import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import { z } from "zod";
 import { LOG_LEVELS } from "./logging.ts";
 import { isRedisUrl } from "./redis-url.ts";

@@ -1,5 +1,5 @@
-import { ServiceError } from "protocol/contract/errors.ts";
-import { rateRefusal } from "protocol/contract/rate-limits.ts";
+import { rateRefusal } from "protocol/contract/refusals.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
 import { anonymousId } from "runtime/anonymous-id.ts";
 import { networkOf } from "runtime/http/client-address.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
+import { WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import type { Service } from "runtime/lifecycle.ts";
 import { GatheredJourneys } from "./journeys.ts";
 import type { ProcessWindow } from "./process-window.ts";

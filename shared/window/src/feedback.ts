@@ -1,6 +1,5 @@
-import { categoryOf, sentimentOf } from "protocol/contract/feedback-labels.ts";
-import { surfaceLabelOf } from "protocol/contract/feedback-surfaces.ts";
-import type { FeedbackRequest } from "protocol/contract/requests.ts";
+import { categoryOf, type FeedbackRequest, sentimentOf } from "protocol/contract/requests.ts";
+import { surfaceLabelOf } from "protocol/contract/surfaces.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys } from "./redis/keys.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";

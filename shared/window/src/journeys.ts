@@ -1,6 +1,6 @@
-import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
-import { STAGE_OF_ACTION } from "protocol/contract/reports/session-journeys.ts";
+import { STAGE_OF_ACTION } from "protocol/contract/reports/traffic.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
+import { WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { type Journey, parseJourney, stageBit } from "./records/journey.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";

@@ -1,4 +1,4 @@
-import type { Place } from "protocol/contract/part-refusal.ts";
+import type { Place } from "protocol/contract/refusals.ts";
 import type { Logger } from "runtime/logging.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys } from "./redis/keys.ts";

@@ -1,6 +1,6 @@
-import { ServiceError } from "protocol/contract/errors.ts";
-import { HTTP_LIMITS } from "protocol/contract/limits.ts";
-import { type Place, partRefusal } from "protocol/contract/part-refusal.ts";
+import { type Place, partRefusal } from "protocol/contract/refusals.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
+import { HTTP_LIMITS } from "protocol/wire/limits.ts";
 
 /** The refusal for whatever needs Redis while it does not answer. @param cause what Redis or the client said. */
 export function unavailable(cause?: unknown): ServiceError {

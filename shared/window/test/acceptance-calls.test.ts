@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
 import { createLogger } from "runtime/logging.ts";
 import { METRICS } from "runtime/metrics/catalogue.ts";
 import { fakeTimers } from "../../../test/support/time.ts";

@@ -1,14 +1,7 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import {
-  BLOCKER_CATEGORIES,
-  CATEGORIES,
-  categoryOf,
-  SENTIMENTS,
-  sentimentOf,
-} from "protocol/contract/feedback-labels.ts";
-import { surfaceLabelOf } from "protocol/contract/feedback-surfaces.ts";
+import { BLOCKER_CATEGORIES, CATEGORIES, categoryOf, SENTIMENTS, sentimentOf } from "protocol/contract/requests.ts";
 import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
+import { SURFACES, type SurfaceId, surfaceLabelOf } from "protocol/contract/surfaces.ts";
 import { anonymousId } from "runtime/anonymous-id.ts";
 import { until } from "../../../test/support/until.ts";
 import { openAnotherWindow } from "../../../test/support/window-view.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import { createLogger } from "runtime/logging.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { ProcessWindow } from "../src/process-window.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { seriesIn } from "../../../test/support/http.ts";
 import { until } from "../../../test/support/until.ts";

@@ -1,5 +1,4 @@
-import { GUIDE_SURFACES } from "protocol/contract/surfaces/guides.ts";
-import { REPORT_SURFACES } from "protocol/contract/surfaces/reports.ts";
+import { GUIDE_SURFACES, REPORT_SURFACES } from "protocol/contract/report-surfaces.ts";
 import type { Ledger } from "../../support/ledger.ts";
 import { type Fleet, GATEWAY, REPORTING } from "./fleet.ts";
 import { anyOf, type Pace } from "./pace.ts";

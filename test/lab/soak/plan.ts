@@ -1,4 +1,4 @@
-import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
+import { ENVELOPE_LIMITS } from "protocol/wire/limits.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 
 /** What a soak puts on the relay, and what it holds it to. */

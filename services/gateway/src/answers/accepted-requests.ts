@@ -1,4 +1,3 @@
-import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
 import { targetDelivery } from "protocol/contract/presence.ts";
 import { REPUTATION_POLICY } from "protocol/contract/reports/common.ts";
@@ -6,6 +5,7 @@ import type { SimpleSendRequest, SimpleSessionRequest } from "protocol/contract/
 import type { AcceptedEnvelope, AcceptedSession } from "protocol/contract/responses.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { SESSION_LIMITS } from "protocol/wire/limits.ts";
 import type { FirstAnswer } from "window/acceptance/acceptance.ts";
 
 /**

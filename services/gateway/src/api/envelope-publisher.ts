@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto";
 import type { JsonObject, UnsignedEnvelope } from "protocol/contract/envelope.ts";
-import { ServiceError } from "protocol/contract/errors.ts";
-import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
-import { sessionRefusal } from "protocol/contract/rate-limits.ts";
+import { sessionRefusal } from "protocol/contract/refusals.ts";
 import { canonicalJson, canonicalText } from "protocol/signing/canonical.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
+import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import type { TraceSpan } from "runtime/tracing/span.ts";
 import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";

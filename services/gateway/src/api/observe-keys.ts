@@ -1,5 +1,5 @@
 import type Koa from "koa";
-import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
 import type { AuditLog } from "runtime/audit-log.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";

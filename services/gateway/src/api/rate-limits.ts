@@ -1,5 +1,5 @@
-import { HTTP_LIMITS } from "protocol/contract/limits.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
+import { HTTP_LIMITS } from "protocol/wire/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { AddressLimits, type AddressLimitsOptions, hashedAddress } from "window/address-limits.ts";
 import type { ProcessWindow } from "window/process-window.ts";

@@ -1,4 +1,4 @@
-import { ERRORS, ServiceError } from "protocol/contract/errors.ts";
+import { ERRORS, ServiceError } from "protocol/wire/errors.ts";
 import { contactOf } from "../answers/contact.ts";
 
 /** The refusals that only the relay's operator can help with: their hint says how to reach one. */

@@ -1,7 +1,6 @@
 import { LIVENESS_CONTRACT } from "protocol/contract/presence.ts";
 import { ECONOMIC_OPERABILITY } from "protocol/contract/reports/common.ts";
-import type { AllowedNextStep } from "protocol/contract/reports/guides.ts";
-import type { ActivationPlan } from "protocol/contract/reports/guides-activation.ts";
+import type { ActivationPlan, AllowedNextStep } from "protocol/contract/reports/guides.ts";
 import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { inWindow } from "window/fleet-advice.ts";
 import type { PresenceCounts } from "window/presence.ts";

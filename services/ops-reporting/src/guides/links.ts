@@ -1,3 +1,4 @@
+import type { GUIDE_SURFACES } from "protocol/contract/report-surfaces.ts";
 import type {
   GuideFrame,
   GuideLinks,
@@ -5,7 +6,6 @@ import type {
   GuideQuery,
   SessionDecision,
 } from "protocol/contract/reports/guides.ts";
-import type { GUIDE_SURFACES } from "protocol/contract/surfaces/guides.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { OpsReportingSettings } from "../settings.ts";
 

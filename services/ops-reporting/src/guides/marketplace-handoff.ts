@@ -3,7 +3,7 @@ import type {
   EcosystemHandoff,
   MarketplaceFirstJobHandoff,
   MarketplaceHandoffStatus,
-} from "protocol/contract/reports/guides-handoff.ts";
+} from "protocol/contract/reports/guides.ts";
 import { canDeliverRealtime } from "window/presence.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";

@@ -1,7 +1,11 @@
-import { ERRORS } from "protocol/contract/errors.ts";
 import { LIVENESS_CONTRACT } from "protocol/contract/presence.ts";
-import { GATE_GO, TARGET_PLACEHOLDER } from "protocol/contract/reports/guides.ts";
-import type { RefreshPacket, SessionRequestRefreshPacket } from "protocol/contract/reports/guides-session-request.ts";
+import {
+  GATE_GO,
+  type RefreshPacket,
+  type SessionRequestRefreshPacket,
+  TARGET_PLACEHOLDER,
+} from "protocol/contract/reports/guides.ts";
+import { ERRORS } from "protocol/wire/errors.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { handoffGate } from "./handoff-gate.ts";

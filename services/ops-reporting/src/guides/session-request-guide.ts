@@ -1,9 +1,8 @@
 import { CANONICAL_SIGNING_ORDER, ENVELOPE_SCHEMAS, SessionRequestPayload } from "protocol/contract/envelope.ts";
-import { ENVELOPE_LIMITS, HTTP_LIMITS } from "protocol/contract/limits.ts";
-import type { GuideStep } from "protocol/contract/reports/guides.ts";
-import type { SessionRequestGuide } from "protocol/contract/reports/guides-session-request.ts";
+import type { GuideStep, SessionRequestGuide } from "protocol/contract/reports/guides.ts";
 import { SimpleSessionRequest } from "protocol/contract/requests.ts";
 import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { ENVELOPE_LIMITS, HTTP_LIMITS } from "protocol/wire/limits.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate } from "./handoff-gate.ts";

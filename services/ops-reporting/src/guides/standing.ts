@@ -1,6 +1,6 @@
+import type { Bottleneck } from "protocol/contract/reports/common.ts";
 import type { AllowedNextStep, GuideQuery, SessionDecision } from "protocol/contract/reports/guides.ts";
-import type { ActivationStatus } from "protocol/contract/reports/session-proof-retention.ts";
-import type { Bottleneck } from "protocol/contract/reports/window.ts";
+import type { ActivationStatus } from "protocol/contract/reports/traffic.ts";
 import { canDeliverRealtime, type PresenceCounts } from "window/presence.ts";
 import type { Target } from "window/targets.ts";
 import { activationOf } from "../reports/activation.ts";

@@ -1,6 +1,5 @@
-import type { ActivationFunnel, FunnelStage } from "protocol/contract/reports/activation-funnel.ts";
-import { ECONOMIC_OPERABILITY, PRIVACY } from "protocol/contract/reports/common.ts";
-import type { Bottleneck } from "protocol/contract/reports/window.ts";
+import { type Bottleneck, ECONOMIC_OPERABILITY, PRIVACY } from "protocol/contract/reports/common.ts";
+import type { ActivationFunnel, FunnelStage } from "protocol/contract/reports/traffic.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";

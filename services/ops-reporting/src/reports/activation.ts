@@ -1,5 +1,5 @@
-import type { ActivationStatus } from "protocol/contract/reports/session-proof-retention.ts";
-import type { Bottleneck } from "protocol/contract/reports/window.ts";
+import type { Bottleneck } from "protocol/contract/reports/common.ts";
+import type { ActivationStatus } from "protocol/contract/reports/traffic.ts";
 import { fleetAdvice } from "window/fleet-advice.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";

@@ -1,5 +1,5 @@
-import { SESSION_LIMITS } from "protocol/contract/limits.ts";
-import type { CurrentWindow, SessionCounts } from "protocol/contract/reports/window.ts";
+import type { CurrentWindow, SessionCounts } from "protocol/contract/reports/common.ts";
+import { SESSION_LIMITS } from "protocol/wire/limits.ts";
 import type { WindowSnapshot } from "window/snapshot.ts";
 import { totalsOf } from "./totals.ts";
 

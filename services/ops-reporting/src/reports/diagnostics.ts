@@ -1,7 +1,7 @@
-import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
+import type { Diagnostics } from "protocol/contract/reports/checks.ts";
 import { PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
-import type { Diagnostics } from "protocol/contract/reports/diagnostics.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { GATEWAY_KEY_LIMITS } from "protocol/wire/limits.ts";
 import { fleetAdvice } from "window/fleet-advice.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";

@@ -1,5 +1,5 @@
+import type { DomainHint, DomainRouting } from "protocol/contract/reports/checks.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
-import type { DomainHint, DomainRouting } from "protocol/contract/reports/domain-routing.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { OpsReportingSettings } from "../settings.ts";
 

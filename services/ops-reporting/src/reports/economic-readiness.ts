@@ -1,5 +1,5 @@
+import type { EconomicReadiness, ReadinessStage } from "protocol/contract/reports/checks.ts";
 import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
-import type { EconomicReadiness, ReadinessStage } from "protocol/contract/reports/economic-readiness.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";

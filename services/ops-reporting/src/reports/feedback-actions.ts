@@ -1,12 +1,12 @@
+import type { FeedbackActions, RecommendedAction } from "protocol/contract/reports/checks.ts";
+import { PRIVACY } from "protocol/contract/reports/common.ts";
 import {
   ACTIONABLE_CATEGORIES,
   type ActionableCategory,
   CATEGORIES,
   OTHER,
   SENTIMENTS,
-} from "protocol/contract/feedback-labels.ts";
-import { PRIVACY } from "protocol/contract/reports/common.ts";
-import type { FeedbackActions, RecommendedAction } from "protocol/contract/reports/feedback-summary.ts";
+} from "protocol/contract/requests.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { Counts } from "window/snapshot.ts";

@@ -4,7 +4,7 @@ import {
   BLOCKER_CATEGORIES,
   type BlockerCategory,
   CHECK_CATEGORIES,
-} from "protocol/contract/feedback-labels.ts";
+} from "protocol/contract/requests.ts";
 import type { Counts } from "window/snapshot.ts";
 
 /** Readers of the feedback counts, whose names are `category:docs`, `sentiment:blocked`, `surface:checkOnline`, `total`. Pure. */

@@ -1,6 +1,6 @@
-import type { BlockerCategory } from "protocol/contract/feedback-labels.ts";
+import type { FeedbackSummary } from "protocol/contract/reports/checks.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
-import type { FeedbackSummary } from "protocol/contract/reports/feedback-summary.ts";
+import type { BlockerCategory } from "protocol/contract/requests.ts";
 import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";

@@ -1,8 +1,7 @@
-import { SESSION_LIMITS } from "protocol/contract/limits.ts";
-import { PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
-import type { RestartSurvivalCheck } from "protocol/contract/reports/restart-survival-check.ts";
-import type { ProofState } from "protocol/contract/reports/window.ts";
+import type { RestartSurvivalCheck } from "protocol/contract/reports/checks.ts";
+import { PRIVACY, type ProofState, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { SESSION_LIMITS } from "protocol/wire/limits.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

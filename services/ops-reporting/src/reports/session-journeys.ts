@@ -1,4 +1,3 @@
-import { STAGES, type StageName } from "protocol/contract/reports/activation-funnel.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
 import {
   JOURNEY_BOUNDS,
@@ -8,7 +7,9 @@ import {
   type SessionJourney,
   type SessionJourneys,
   STAGE_OF_ACTION,
-} from "protocol/contract/reports/session-journeys.ts";
+  STAGES,
+  type StageName,
+} from "protocol/contract/reports/traffic.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { JsonText } from "runtime/http/router.ts";
 import type { Journey } from "window/records/journey.ts";

@@ -1,8 +1,7 @@
-import { SESSION_LIMITS } from "protocol/contract/limits.ts";
-import { PROOF_PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
-import { RETENTION_STATUS, type SessionProofRetention } from "protocol/contract/reports/session-proof-retention.ts";
-import { DURABLE_WINDOW } from "protocol/contract/reports/window.ts";
+import { DURABLE_WINDOW, PROOF_PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
+import { RETENTION_STATUS, type SessionProofRetention } from "protocol/contract/reports/traffic.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { SESSION_LIMITS } from "protocol/wire/limits.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

@@ -1,6 +1,6 @@
-import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
-import type { TrafficDaily } from "protocol/contract/reports/traffic-daily.ts";
-import type { PublishedByMinute } from "protocol/contract/reports/window.ts";
+import type { PublishedByMinute } from "protocol/contract/reports/common.ts";
+import type { TrafficDaily } from "protocol/contract/reports/traffic.ts";
+import { WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import type { WindowSnapshot } from "window/snapshot.ts";
 
 const MINUTE_MS = 60_000;

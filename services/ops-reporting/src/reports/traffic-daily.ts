@@ -1,9 +1,7 @@
-import { REPORT_LIMITS } from "protocol/contract/limits.ts";
-import { PROOF_PRIVACY } from "protocol/contract/reports/common.ts";
-import { RETENTION_STATUS } from "protocol/contract/reports/session-proof-retention.ts";
-import type { TrafficDaily } from "protocol/contract/reports/traffic-daily.ts";
-import { DURABLE_WINDOW } from "protocol/contract/reports/window.ts";
+import { DURABLE_WINDOW, PROOF_PRIVACY } from "protocol/contract/reports/common.ts";
+import { RETENTION_STATUS, type TrafficDaily } from "protocol/contract/reports/traffic.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { REPORT_LIMITS } from "protocol/wire/limits.ts";
 import type { Counts } from "window/snapshot.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";

@@ -1,7 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import type { GuideQuery } from "protocol/contract/reports/guides.ts";
-import { GuideQuery as GuideQuerySchema } from "protocol/contract/reports/guides.ts";
-import { RefreshPacket } from "protocol/contract/reports/guides-session-request.ts";
+import { type GuideQuery, GuideQuery as GuideQuerySchema, RefreshPacket } from "protocol/contract/reports/guides.ts";
 import { SimpleSessionRequest } from "protocol/contract/requests.ts";
 import type { Target } from "window/targets.ts";
 import { STARTED_AT, type WholeSource } from "../report-sources.ts";

@@ -1,7 +1,7 @@
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { GuideQuery } from "protocol/contract/reports/guides.ts";
 import type { TargetDecision } from "protocol/contract/session.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import { type Presence, presenceOf } from "window/presence.ts";
 import type { Target, TargetSession } from "window/targets.ts";
 import { activationPlan } from "../../src/guides/activation-plan.ts";

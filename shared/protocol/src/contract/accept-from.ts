@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { ISSUER_PATTERN } from "../wire/credential.ts";
+import { TEXT_LIMITS } from "../wire/limits.ts";
 import { AGENT_PATTERN_PATTERN } from "./agent-id.ts";
-import { ISSUER_PATTERN } from "./credential.ts";
-import { TEXT_LIMITS } from "./limits.ts";
 
 /** Whom an agent accepts envelopes from: `accept_from` of its agent.register. Source: docs/protocol.md#accept_from. */
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { CREDENTIAL_LIMITS, ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "../wire/limits.ts";
 import { AcceptFrom } from "./accept-from.ts";
 import { AgentId } from "./agent-id.ts";
-import { CREDENTIAL_LIMITS, ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "./limits.ts";
 
 /** Field order of the canonical text. Source: docs/protocol.md#signatures. */
 export const CANONICAL_SIGNING_ORDER = ["id", "type", "from", "to", "task_id", "payload", "ts", "key_id"] as const;

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, ISSUER_PATTERN } from "../wire/credential.ts";
 import { AGENT_ID_PATTERN, AGENT_PATTERN_PATTERN } from "./agent-id.ts";
-import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, ISSUER_PATTERN } from "./credential.ts";
 import { KEY_ID_PATTERN } from "./envelope.ts";
 
 /** The keys file, `RELAY_KEYS_FILE`. Source: docs/protocol.md#keys. */

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { ErrorCode } from "./errors.ts";
+import type { ErrorCode } from "../wire/errors.ts";
 
 export type ServiceName = "gateway" | "ws-connector" | "ops-reporting";
 

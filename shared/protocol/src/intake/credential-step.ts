@@ -1,9 +1,8 @@
-import { CREDENTIAL_KEY_PREFIX, CREDENTIAL_REASONS, type CredentialReason } from "../contract/credential.ts";
 import type { Envelope } from "../contract/envelope.ts";
-import type { Issuers } from "../credentials/issuers.ts";
-import { type Credential, readCredential } from "../credentials/read-credential.ts";
 import { type VerifyKey, verify } from "../signing/algorithms.ts";
+import { type Credential, type Issuers, readCredential } from "../signing/credentials.ts";
 import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
+import { CREDENTIAL_KEY_PREFIX, CREDENTIAL_REASONS, type CredentialReason } from "../wire/credential.ts";
 import { isRefusal, type Refusal, refuse } from "./refusal.ts";
 
 /** What an envelope is judged by at this relay, whatever its connection. */

@@ -1,5 +1,5 @@
 import type { Envelope, EnvelopeKind } from "../contract/envelope.ts";
-import { ERRORS } from "../contract/errors.ts";
+import { ERRORS } from "../wire/errors.ts";
 import { type Refusal, refuse } from "./refusal.ts";
 
 /**

@@ -1,5 +1,6 @@
+import type { z } from "zod";
 import { ENVELOPE_ID_PATTERN } from "../contract/envelope.ts";
-import type { ErrorCode, FieldError } from "../contract/errors.ts";
+import type { ErrorCode, FieldError } from "../wire/errors.ts";
 
 /** Why an envelope was refused, the same for websocket and self-test. Of the envelope it holds nothing but ids and a digest. */
 export interface Refusal {
@@ -35,4 +36,85 @@ export function isRefusal(result: object): result is Refusal {
 function readableId(value: unknown): string | undefined {
   const id: unknown = typeof value === "object" && value !== null && "id" in value ? value.id : undefined;
   return typeof id === "string" && ENVELOPE_ID_PATTERN.test(id) ? id : undefined;
+}
+
+/** Of more unknown fields than these the names are left out, so that an answer stays small. */
+const MAX_NAMED = 10;
+const SHORT_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,14}$/;
+/** Words of letters, each with two digits at most: `sessionRef2`, `target_agent_id`. Random text of this length is none. */
+const LONG_NAME = /^(?=.{0,32}$)_?[A-Z]?[a-z]+[0-9]{0,2}(?:(?:[_-][A-Z]?|[A-Z])[a-z]+[0-9]{0,2}|[_-][0-9]{1,2})*$/;
+const KEY_PREFIX = /^[rsp]k[_-]/i;
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "a JSON object",
+  record: "a JSON object",
+};
+const UNITS: Readonly<Record<string, string>> = { string: " characters", array: " items" };
+
+function bound(which: string, limit: number | bigint, origin: string): string {
+  const unit = UNITS[origin];
+  return unit === undefined ? `must be at ${which} ${limit}` : `must have at ${which} ${limit}${unit}`;
+}
+
+/** For `safeParse`: why a value does not fit, in words that hold none of it. What a schema says itself goes first. */
+export const IN_PLAIN_WORDS = { error: plainWords } as const;
+
+function plainWords(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case "invalid_type":
+      if (issue.input === undefined) return "is required";
+      return issue.expected === "string" && Array.isArray(issue.input)
+        ? "must be one text, and was given more than once, or as a list"
+        : `must be ${KINDS[String(issue.expected)] ?? "of another type"}`;
+    case "invalid_value":
+      return issue.input === undefined ? "is required" : `must be ${issue.values.map(String).join(" or ")}`;
+    case "too_small":
+      return issue.origin === "string" ? "must not be empty" : bound("least", issue.minimum, issue.origin);
+    case "too_big":
+      return bound("most", issue.maximum, issue.origin);
+    case "invalid_format":
+      return `must match ${issue.pattern ?? issue.format}`;
+    case "custom":
+    case "unrecognized_keys":
+      return undefined;
+    default:
+      return "is invalid";
+  }
+}
+
+const UNNAMED: FieldError = { field: "unknown field", message: "not allowed" };
+
+/**
+ * Why validation failed, for a log: field names of the schema and rules only, never a value or a name that the sender
+ * chose.
+ */
+export function fieldErrors(error: z.ZodError): FieldError[] {
+  return errorsOf(error, () => [UNNAMED]);
+}
+
+/** The same for who sent it, with the names of unknown fields. Source: docs/security.md#echoes. */
+export function namedFieldErrors(error: z.ZodError): FieldError[] {
+  return errorsOf(error, (names) => {
+    const named = names.filter(isEchoed).slice(0, MAX_NAMED);
+    const errors = named.map((field) => ({ field, message: "unknown field" }));
+    return named.length < names.length ? [...errors, UNNAMED] : errors;
+  });
+}
+
+function errorsOf(error: z.ZodError, unknown: (names: readonly string[]) => FieldError[]): FieldError[] {
+  return error.issues.flatMap((issue) => {
+    const path = issue.path.map(String);
+    if (issue.code !== "unrecognized_keys") return [{ field: path.join(".") || "(root)", message: issue.message }];
+    return unknown(issue.keys).map(({ field, message }) => ({ field: [...path, field].join("."), message }));
+  });
+}
+
+/** A name may be a key that stands in the wrong place: what could be one, whole or in part, is never echoed. */
+function isEchoed(name: string): boolean {
+  return !KEY_PREFIX.test(name) && (SHORT_NAME.test(name) || LONG_NAME.test(name));
 }

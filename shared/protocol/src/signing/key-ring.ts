@@ -1,12 +1,9 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import { ANY_AGENT } from "../contract/credential.ts";
 import type { IssuerRecord, KeysFile, SigningKeyRecord } from "../contract/keys-file.ts";
-import { AgentHolders } from "../credentials/agent-holders.ts";
-import { Issuers } from "../credentials/issuers.ts";
-import { isPublicKey } from "../credentials/public-jwk.ts";
+import { ANY_AGENT } from "../wire/credential.ts";
 import { importVerifyKey, type VerifyKey } from "./algorithms.ts";
 import { hashApiKey } from "./api-key.ts";
-import { isValidAt, type Validity, validityOf } from "./validity.ts";
+import { AgentHolders, Issuers, isPublicKey, isValidAt, type Validity, validityOf } from "./credentials.ts";
 
 /** A signing key that was valid when it was looked up. */
 export interface SigningEntry {

@@ -1,8 +1,9 @@
 import type { UnsignedEnvelope } from "../contract/envelope.ts";
-import type { TestVector } from "../contract/responses.ts";
-import { importSecret, type SigningKey, sign } from "./algorithms.ts";
+import type { CredentialTestVector, SealedPayloadTestVector, TestVector } from "../contract/responses.ts";
+import { CREDENTIAL_HEADER, CREDENTIAL_KEY_PREFIX } from "../wire/credential.ts";
+import { importSecret, privateKeyOfSeed, publicKeyText, type SigningKey, sign, signEd25519 } from "./algorithms.ts";
 import { canonicalText } from "./canonical.ts";
-import { privateKeyOfSeed, publicKeyText } from "./ed25519.ts";
+import { thumbprintOf } from "./credentials.ts";
 
 /** Published on purpose: these keys sign nothing but the test vectors and the examples of the documents. */
 const SECRET = Buffer.from(Array.from({ length: 32 }, (_, index) => index));
@@ -52,3 +53,61 @@ function vector(keyId: string, signingKey: SigningKey, key: TestVector["key"]): 
   const canonical = canonicalText(envelope);
   return { alg: signingKey.alg, key, envelope, canonical, sig: sign(signingKey, canonical) };
 }
+
+/** Published on purpose: with these keys nothing is signed but the test vector. */
+const ISSUER_SEED = Buffer.from(Array.from({ length: 32 }, (_, index) => 64 + index));
+const AGENT_SEED = Buffer.from(Array.from({ length: 32 }, (_, index) => 255 - index));
+const ISSUED_AT = 1_790_000_000;
+const DAY_SECONDS = 86_400;
+
+/** A credential, its issuer, and what is derived from it. Source: docs/protocol.md#credentials. */
+export function credentialTestVector(): CredentialTestVector {
+  const issuerKey = privateKeyOfSeed(ISSUER_SEED);
+  const publicKey = publicKeyText(issuerKey);
+  const x = publicKeyText(privateKeyOfSeed(AGENT_SEED));
+  const [alg] = CREDENTIAL_HEADER.algorithms;
+  const header = { alg, typ: CREDENTIAL_HEADER.typ, kid: thumbprintOf(publicKey, "Ed25519") };
+  const claims = {
+    iss: "test-vector",
+    sub: "agent://test-vector.alice",
+    cnf: { jwk: { kty: "OKP", crv: "Ed25519", x } },
+    iat: ISSUED_AT,
+    exp: ISSUED_AT + 30 * DAY_SECONDS,
+  };
+  const signed = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
+  const signature = signEd25519(issuerKey, Buffer.from(signed)).toString("base64url");
+  return {
+    issuer: { issuer: claims.iss, keys: [{ public_key: publicKey }], agents: ["agent://test-vector.*"], revoked: [] },
+    issuer_private_key: ISSUER_SEED.toString("base64url"),
+    header,
+    claims,
+    credential: `${signed}.${signature}`,
+    key_id: `${CREDENTIAL_KEY_PREFIX}${thumbprintOf(x, "Ed25519")}`,
+  };
+}
+
+/** The relay neither seals nor opens: this was made once, and both connectors open it. The key is published on purpose. */
+const PUBLIC_KEY = "ST6C_HRGSlkmiBdiPSBTxeuOLMSpiLT-4XnsawENUx0";
+const PRIVATE_KEY = "gIGCg4SFhoeIiYqLjI2Oj5CRkpOUlZaXmJmam5ydnp8";
+const KID = "96RWz574V_t7txo1oAbLlnHzNSxGAVxHg_tTIDUPCB8";
+
+/** A sealed payload in its envelope, the key that opens it, and what is sealed. Source: docs/protocol.md#sealed-payloads. */
+export const SEALED_PAYLOAD_TEST_VECTOR: SealedPayloadTestVector = {
+  recipient_key: { private_key: PRIVATE_KEY, public_key: PUBLIC_KEY },
+  envelope: {
+    id: "test-vector-2",
+    type: "message.send",
+    from: "agent://alice",
+    to: "agent://bob",
+    payload: {
+      sealed: {
+        v: 1,
+        kid: KID,
+        enc: "YFpyXSpK3-6xop4X7dYhwbdZPujNvESsbEq24vgF0jw",
+        ct: "BqWPvz4oEb8n4JmGtHIX-8CNxTgZ8nMFXxIrmtRsne49HyaG3lSqUl3Hqg",
+      },
+    },
+  },
+  aad: `{"from":"agent://alice","id":"test-vector-2","kid":"${KID}","to":"agent://bob","type":"message.send","v":1}`,
+  plaintext: '{"message":"for Bob alone"}',
+};

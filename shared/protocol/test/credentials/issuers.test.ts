@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { type IssuerRecord, KeysFile } from "../../src/contract/keys-file.ts";
-import { CREDENTIAL_LIMITS } from "../../src/contract/limits.ts";
 import { KeyRing, KeysFileError } from "../../src/signing/key-ring.ts";
+import { CREDENTIAL_LIMITS } from "../../src/wire/limits.ts";
 import { CLAIMS, credential, ISSUER, NOW, newKeys, RECORD } from "./issuing.ts";
 
 const at = (ms: number) => new Date(ms).toISOString();

@@ -1,8 +1,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { exportJWK, type JWTHeaderParameters, type JWTPayload, SignJWT } from "jose";
 import type { IssuerRecord } from "../../src/contract/keys-file.ts";
-import { thumbprintOf } from "../../src/credentials/public-jwk.ts";
-import { readCredential } from "../../src/credentials/read-credential.ts";
+import { readCredential, thumbprintOf } from "../../src/signing/credentials.ts";
 
 /** Issuers and credentials of the tests; the tokens are made by another implementation than the one that reads them. */
 

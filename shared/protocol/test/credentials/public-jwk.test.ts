@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { calculateJwkThumbprint } from "jose";
-import { readPublicJwk, thumbprintOf } from "../../src/credentials/public-jwk.ts";
+import { readPublicJwk, thumbprintOf } from "../../src/signing/credentials.ts";
 import { newKeys, publicJwk } from "./issuing.ts";
 
 test("the thumbprint of RFC 8037, appendix A.3", () => {

@@ -1,8 +1,8 @@
 import { expect, test } from "@jest/globals";
 import { calculateJwkThumbprint, compactVerify } from "jose";
-import { CREDENTIAL_LIMITS } from "../../src/contract/limits.ts";
-import { readCredential } from "../../src/credentials/read-credential.ts";
 import { verify } from "../../src/signing/algorithms.ts";
+import { readCredential } from "../../src/signing/credentials.ts";
+import { CREDENTIAL_LIMITS } from "../../src/wire/limits.ts";
 import { AGENT, CLAIMS, HEADER, ISSUER, issued, issuedAsWritten, NOW, newKeys, publicJwk } from "./issuing.ts";
 import { MALFORMED } from "./malformed.ts";
 

@@ -1,9 +1,9 @@
 import { expect, test } from "@jest/globals";
 import { compactVerify, importJWK } from "jose";
 import { KeysFile } from "../../src/contract/keys-file.ts";
-import { readCredential } from "../../src/credentials/read-credential.ts";
-import { credentialTestVector } from "../../src/credentials/test-vector.ts";
+import { readCredential } from "../../src/signing/credentials.ts";
 import { KeyRing } from "../../src/signing/key-ring.ts";
+import { credentialTestVector } from "../../src/signing/test-vectors.ts";
 
 const vector = credentialTestVector();
 

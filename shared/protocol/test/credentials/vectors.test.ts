@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
-import { readCredential } from "../../src/credentials/read-credential.ts";
 import { verify } from "../../src/signing/algorithms.ts";
+import { readCredential } from "../../src/signing/credentials.ts";
 
 /** Tokens of the RFCs: what is signed is verified as they have it, and none of them is a credential. */
 

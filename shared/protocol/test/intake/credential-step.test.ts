@@ -9,9 +9,8 @@ import {
 } from "../../src/intake/credential-step.ts";
 import { isRefusal } from "../../src/intake/refusal.ts";
 import { checkAfterSignature, checkBeforeSignature } from "../../src/intake/steps.ts";
-import { type SigningKey, sign, verify } from "../../src/signing/algorithms.ts";
+import { privateKeyOfSeed, type SigningKey, sign, verify } from "../../src/signing/algorithms.ts";
 import { canonicalText } from "../../src/signing/canonical.ts";
-import { privateKeyOfSeed } from "../../src/signing/ed25519.ts";
 import { KeyRing } from "../../src/signing/key-ring.ts";
 import {
   AGENT,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { decode } from "../../src/intake/decode.ts";
+import { decode } from "../../src/intake/steps.ts";
 
 const nested = (levels: number, open = '{"a":', close = "}") => `${open.repeat(levels)}1${close.repeat(levels)}`;
 const withPayload = (payload: string) => `{"id":"env-1","payload":${payload}}`;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { ENVELOPE_SCHEMAS } from "../../src/contract/envelope.ts";
 import { SimpleSessionRequest } from "../../src/contract/requests.ts";
-import { fieldErrors, IN_PLAIN_WORDS, namedFieldErrors } from "../../src/intake/field-errors.ts";
+import { fieldErrors, IN_PLAIN_WORDS, namedFieldErrors } from "../../src/intake/refusal.ts";
 import { generateApiKey } from "../../src/signing/api-key.ts";
 
 const Schema = z.strictObject({ known: z.strictObject({}).optional() });

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { describeJsonParser, describeUniqueJsonParser } from "../../../../test/support/json-parser.ts";
-import { parseJson, parseUniqueJson } from "../../src/intake/parse-json.ts";
+import { parseJson, parseUniqueJson } from "../../src/wire/json.ts";
 
 describeJsonParser(parseJson);
 describeUniqueJsonParser(parseUniqueJson);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "@jest/globals";
 import { fc } from "../../../../test/support/fast-check.ts";
-import { ERRORS } from "../../src/contract/errors.ts";
-import { parseJson } from "../../src/intake/parse-json.ts";
 import { isRefusal } from "../../src/intake/refusal.ts";
+import { ERRORS } from "../../src/wire/errors.ts";
+import { parseJson } from "../../src/wire/json.ts";
 import { ED25519, intake, signed } from "./support.ts";
 
 /** Intake answers, with a refusal of the catalogue or with what it would forward. */

@@ -3,9 +3,15 @@ import type { SigningKeyRecord } from "../../src/contract/keys-file.ts";
 import type { KnownKeys } from "../../src/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "../../src/intake/refusal.ts";
 import { checkAfterSignature, checkBeforeSignature, type VerifiedEnvelope } from "../../src/intake/steps.ts";
-import { importSecret, type SigningKey, sign, verify } from "../../src/signing/algorithms.ts";
+import {
+  importSecret,
+  privateKeyOfSeed,
+  publicKeyText,
+  type SigningKey,
+  sign,
+  verify,
+} from "../../src/signing/algorithms.ts";
 import { canonicalText } from "../../src/signing/canonical.ts";
-import { privateKeyOfSeed, publicKeyText } from "../../src/signing/ed25519.ts";
 import { KeyRing } from "../../src/signing/key-ring.ts";
 
 export const NOW = 1_790_000_000_000;

@@ -2,16 +2,19 @@ import { createHmac } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
 import { fc } from "../../../../test/support/fast-check.ts";
 import {
+  HmacSecret,
   importSecret,
   importVerifyKey,
+  privateKeyOfSeed,
+  publicKeyText,
   SIGNATURE_CHARACTERS,
   type SigningKey,
   sign,
+  signEd25519,
   type VerifyKey,
   verify,
+  verifyEd25519,
 } from "../../src/signing/algorithms.ts";
-import { privateKeyOfSeed, publicKeyText, signEd25519, verifyEd25519 } from "../../src/signing/ed25519.ts";
-import { HmacSecret } from "../../src/signing/hmac.ts";
 
 const hex = (text: string) => Buffer.from(text, "hex");
 const base64url = (text: string) => hex(text).toString("base64url");

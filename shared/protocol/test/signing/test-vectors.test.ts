@@ -2,9 +2,8 @@ import { createHmac, createPublicKey, verify as cryptoVerify } from "node:crypto
 import { describe, expect, test } from "@jest/globals";
 import type { UnsignedEnvelope } from "../../src/contract/envelope.ts";
 import { TestVector } from "../../src/contract/responses.ts";
-import { SIGNATURE_CHARACTERS } from "../../src/signing/algorithms.ts";
+import { privateKeyOfSeed, publicKeyText, SIGNATURE_CHARACTERS } from "../../src/signing/algorithms.ts";
 import { canonicalText } from "../../src/signing/canonical.ts";
-import { privateKeyOfSeed, publicKeyText } from "../../src/signing/ed25519.ts";
 import { testVectors } from "../../src/signing/test-vectors.ts";
 
 const vectors = testVectors();

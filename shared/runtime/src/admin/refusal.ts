@@ -1,4 +1,4 @@
-import { ServiceError } from "protocol/contract/errors.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
 import { problemOf } from "../http/problem.ts";
 
 /** What the admin listener alone refuses with: no client of the relay ever sees these codes. */

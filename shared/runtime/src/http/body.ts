@@ -1,10 +1,10 @@
 import { MIMEType } from "node:util";
 import type Koa from "koa";
 import { koaBody } from "koa-body";
-import { ServiceError } from "protocol/contract/errors.ts";
-import { HTTP_LIMITS } from "protocol/contract/limits.ts";
-import { decode } from "protocol/intake/decode.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
+import { decode } from "protocol/intake/steps.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
+import { HTTP_LIMITS } from "protocol/wire/limits.ts";
 import type { z } from "zod";
 import { validate } from "./validate.ts";
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { type ErrorCode, ServiceError } from "protocol/contract/errors.ts";
+import { type ErrorCode, ServiceError } from "protocol/wire/errors.ts";
 import { problemOf } from "../http/problem.ts";
 import { HttpServer } from "../http/server.ts";
 import type { Service } from "../lifecycle.ts";

@@ -2,9 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, jest, test } from "@jest/globa
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { isRefusal } from "protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature } from "protocol/intake/steps.ts";
-import { sign } from "protocol/signing/algorithms.ts";
+import { privateKeyOfSeed, sign } from "protocol/signing/algorithms.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
-import { privateKeyOfSeed } from "protocol/signing/ed25519.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
 import { AGENT, issued, NOW, newKeys, RECORD } from "../../../protocol/test/credentials/issuing.ts";
 import { EnvelopeVerifier } from "../../src/verification/envelope-verifier.ts";

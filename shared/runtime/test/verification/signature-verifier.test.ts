@@ -3,8 +3,15 @@ import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
-import { type SigningKey, sign, type VerifyKey } from "protocol/signing/algorithms.ts";
-import { ED25519_BYTES, importPublicKey, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
+import {
+  ED25519_BYTES,
+  importPublicKey,
+  privateKeyOfSeed,
+  publicKeyText,
+  type SigningKey,
+  sign,
+  type VerifyKey,
+} from "protocol/signing/algorithms.ts";
 import { HMAC } from "../../../protocol/test/intake/support.ts";
 import { type Checks, SignatureVerifier } from "../../src/verification/signature-verifier.ts";
 

@@ -1,6 +1,6 @@
 import { SESSION_ID_PREFIX } from "protocol/contract/envelope.ts";
-import { HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
-import { sessionBound } from "protocol/contract/rate-limits.ts";
+import { sessionBound } from "protocol/contract/refusals.ts";
+import { HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import { type AgentLimits, agentLimitArgs } from "../agent-limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";
 import { boundsFactorOf, isIssuer, type Principal } from "../principal.ts";

@@ -1,7 +1,6 @@
 import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
-import type { Place } from "protocol/contract/part-refusal.ts";
 import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
-import type { SessionLimit } from "protocol/contract/rate-limits.ts";
+import type { Place, SessionLimit } from "protocol/contract/refusals.ts";
 import type { SessionStatus } from "protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { TraceSpan } from "runtime/tracing/span.ts";

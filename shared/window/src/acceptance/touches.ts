@@ -1,5 +1,5 @@
-import { ServiceError } from "protocol/contract/errors.ts";
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
+import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import type { Logger } from "runtime/logging.ts";
 import { type AgentLimits, agentLimitArgs, limitsOfPartition } from "../agent-limits.ts";
 import { KnownEpochs } from "../known-epochs.ts";

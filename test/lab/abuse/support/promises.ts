@@ -1,4 +1,4 @@
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import type { Outcome } from "./outcome.ts";
 import type { Figures } from "./samples.ts";
 

@@ -1,4 +1,4 @@
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
 import { createLogger } from "runtime/logging.ts";
 import type { Acceptance, AcceptanceItem } from "window/acceptance/acceptance.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";

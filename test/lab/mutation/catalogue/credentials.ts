@@ -22,14 +22,14 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no member of a credential stands twice",
-    file: "shared/protocol/src/intake/parse-json.ts",
+    file: "shared/protocol/src/wire/json.ts",
     find: "JSON.stringify(value) === text ? value : undefined",
     replace: "value",
     tests: READING,
   },
   {
     name: "no member of a credential stands twice beside others of escaped names",
-    file: "shared/protocol/src/intake/parse-json.ts",
+    file: "shared/protocol/src/wire/json.ts",
     find: "?? read(new Tokens(text), true)",
     replace: "?? read(new Tokens(text))",
     tests: ["shared/protocol/test/intake/parse-json.test.ts"],

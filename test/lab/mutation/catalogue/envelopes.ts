@@ -6,14 +6,14 @@ const DESTINATION = "shared/protocol/src/intake/destination-step.ts";
 export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   {
     name: "depth cap",
-    file: "shared/protocol/src/intake/decode.ts",
+    file: "shared/protocol/src/intake/steps.ts",
     find: "if (level > ENVELOPE_LIMITS.maxPayloadDepth)",
     replace: "if (level > 1000 * ENVELOPE_LIMITS.maxPayloadDepth)",
     tests: ["shared/protocol/test/intake/decode.test.ts"],
   },
   {
     name: "members cap",
-    file: "shared/protocol/src/intake/decode.ts",
+    file: "shared/protocol/src/intake/steps.ts",
     find: "return size.members > ENVELOPE_LIMITS.maxPayloadMembers;",
     replace: "return false;",
     tests: ["shared/protocol/test/intake/decode.test.ts"],
@@ -27,7 +27,7 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a member name with an escape is not taken for another",
-    file: "shared/protocol/src/intake/parse-json.ts",
+    file: "shared/protocol/src/wire/json.ts",
     find: "return hasEscapedName(text) ?",
     replace: "return false ?",
     tests: ["shared/protocol/test/intake/parse-json.test.ts", "test/hostile/member-names.test.ts"],
@@ -41,21 +41,21 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "every text of others is read by that parser",
-    file: "shared/protocol/src/intake/decode.ts",
+    file: "shared/protocol/src/intake/steps.ts",
     find: "return { value: parseJson(text) };",
     replace: "return { value: JSON.parse(text) };",
     tests: ["test/hostile/member-names.test.ts", "shared/protocol/test/intake/decode.test.ts"],
   },
   {
     name: "no member named __proto__",
-    file: "shared/protocol/src/intake/decode.ts",
+    file: "shared/protocol/src/intake/steps.ts",
     find: 'if (name === "__proto__")',
     replace: "if (false)",
     tests: ["shared/protocol/test/intake/decode.test.ts"],
   },
   {
     name: "no lone surrogates",
-    file: "shared/protocol/src/intake/decode.ts",
+    file: "shared/protocol/src/intake/steps.ts",
     find: 'value.isWellFormed() ? undefined : "A string',
     replace: 'true ? undefined : "A string',
     tests: ["shared/protocol/test/intake/decode.test.ts"],

@@ -116,14 +116,14 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "small-order Ed25519 keys refused",
-    file: "shared/protocol/src/signing/small-order.ts",
+    file: "shared/protocol/src/signing/algorithms.ts",
     find: "return y >= FIELD_PRIME || SMALL_ORDER_Y.has(y);",
     replace: "return false;",
     tests: ["shared/protocol/test/signing/algorithms.test.ts"],
   },
   {
     name: "one spelling of an Ed25519 signature",
-    file: "shared/protocol/src/signing/base64url.ts",
+    file: "shared/protocol/src/signing/algorithms.ts",
     find: 'bytes.toString("base64url") === text ?',
     replace: "bytes.length > 0 ?",
     tests: ["shared/protocol/test/signing/algorithms.test.ts", "test/conformance/refusals.test.ts"],
@@ -152,7 +152,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "validity of a key",
-    file: "shared/protocol/src/signing/validity.ts",
+    file: "shared/protocol/src/signing/credentials.ts",
     find: "return validity.from <= now && now < validity.until;",
     replace: "return true;",
     tests: ["shared/protocol/test/signing/key-ring.test.ts"],

@@ -28,7 +28,7 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no name of a field that could be a key in an error",
-    file: "shared/protocol/src/intake/field-errors.ts",
+    file: "shared/protocol/src/intake/refusal.ts",
     find: "return !KEY_PREFIX.test(name) && (SHORT_NAME.test(name) || LONG_NAME.test(name));",
     replace: "return name !== undefined;",
     tests: [
@@ -39,14 +39,14 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no words of the validator in an error",
-    file: "shared/protocol/src/intake/field-errors.ts",
+    file: "shared/protocol/src/intake/refusal.ts",
     find: "{ error: plainWords }",
     replace: "{}",
     tests: ["shared/protocol/test/intake/field-errors.test.ts"],
   },
   {
     name: "no name of a field in a log",
-    file: "shared/protocol/src/intake/field-errors.ts",
+    file: "shared/protocol/src/intake/refusal.ts",
     find: "errorsOf(error, () => [UNNAMED])",
     replace: "namedFieldErrors(error)",
     tests: ["shared/protocol/test/intake/field-errors.test.ts"],

@@ -1,6 +1,6 @@
 import { AgentName, agentNamed } from "protocol/contract/agent-id.ts";
-import { ServiceError } from "protocol/contract/errors.ts";
-import { readCredential } from "protocol/credentials/read-credential.ts";
+import { readCredential } from "protocol/signing/credentials.ts";
+import { ServiceError } from "protocol/wire/errors.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import { validate } from "runtime/http/validate.ts";
 import type { KeyStore } from "runtime/key-store.ts";

@@ -1,5 +1,5 @@
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
+import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import { fleetAdvice, timesOf } from "window/fleet-advice.ts";
 import type { PresenceStore } from "window/presence.ts";

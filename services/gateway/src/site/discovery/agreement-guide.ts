@@ -1,6 +1,6 @@
-import { CREDENTIAL_HEADER, CREDENTIAL_REASONS } from "protocol/contract/credential.ts";
-import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { CREDENTIAL_HEADER, CREDENTIAL_REASONS } from "protocol/wire/credential.ts";
+import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
 import { relayName } from "runtime/relay-hosts.ts";
 import { urlOf } from "./links.ts";
 import type { DiscoverySettings } from "./relay-description.ts";

@@ -1,8 +1,7 @@
 import { hash } from "node:crypto";
 import type { Envelope, UnsignedEnvelope } from "protocol/contract/envelope.ts";
-import { sign } from "protocol/signing/algorithms.ts";
+import { privateKeyOfSeed, sign } from "protocol/signing/algorithms.ts";
 import { canonicalText, signedText } from "protocol/signing/canonical.ts";
-import { privateKeyOfSeed } from "protocol/signing/ed25519.ts";
 import { testVectors } from "protocol/signing/test-vectors.ts";
 
 /** The facts of the example that all documents show: alice asks bob for a session. Times are Unix ms. */

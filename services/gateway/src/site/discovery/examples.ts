@@ -1,9 +1,9 @@
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { SimpleSendRequest, SimpleSessionRequest } from "protocol/contract/requests.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
-import { credentialTestVector } from "protocol/credentials/test-vector.ts";
-import { parseJson } from "protocol/intake/parse-json.ts";
+import { credentialTestVector } from "protocol/signing/test-vectors.ts";
+import { parseJson } from "protocol/wire/json.ts";
+import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import type { FirstAnswer } from "window/acceptance/acceptance.ts";
 import { presenceOf } from "window/presence.ts";
 import type { Session } from "window/sessions.ts";

@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
-import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import { type ACK_FRAMES, announcedLimits, type NoticeFrame } from "protocol/contract/frames.ts";
-import { HTTP_LIMITS } from "protocol/contract/limits.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
 import { targetDelivery } from "protocol/contract/presence.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
+import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
+import { HTTP_LIMITS } from "protocol/wire/limits.ts";
 import {
   ALICE,
   BOB,

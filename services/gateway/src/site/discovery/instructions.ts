@@ -1,10 +1,10 @@
-import { CLOSE_CODES, NO_RECONNECT } from "protocol/contract/close-codes.ts";
-import { ERRORS } from "protocol/contract/errors.ts";
-import { BLOCKER_CATEGORIES } from "protocol/contract/feedback-labels.ts";
-import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { BLOCKER_CATEGORIES } from "protocol/contract/requests.ts";
 import type { TestVector } from "protocol/contract/responses.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { testVectors } from "protocol/signing/test-vectors.ts";
+import { CLOSE_CODES, NO_RECONNECT } from "protocol/wire/close-codes.ts";
+import { ERRORS } from "protocol/wire/errors.ts";
+import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import { relayName } from "runtime/relay-hosts.ts";
 import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
 import { addressOf, connectorOf, type Packages } from "../packages.ts";

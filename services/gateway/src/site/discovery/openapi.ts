@@ -1,11 +1,10 @@
 import { hash } from "node:crypto";
-import { ERRORS, type ErrorCode, ServiceError } from "protocol/contract/errors.ts";
-import { FEEDBACK_SURFACES } from "protocol/contract/feedback-surfaces.ts";
-import { PRIVACY, ScopeFlags } from "protocol/contract/reports/common.ts";
+import { Completeness, PRIVACY, ProofGate, ScopeFlags, SessionCounts } from "protocol/contract/reports/common.ts";
 import { GUIDE_FRAME } from "protocol/contract/reports/guides.ts";
-import { Completeness, ProofGate, SessionCounts } from "protocol/contract/reports/window.ts";
 import { openLabel } from "protocol/contract/requests.ts";
+import { FEEDBACK_SURFACES } from "protocol/contract/surfaces.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
+import { ERRORS, type ErrorCode, ServiceError } from "protocol/wire/errors.ts";
 import { problemOf } from "runtime/http/problem.ts";
 import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-import type { PAGE_SURFACES } from "protocol/contract/surfaces/pages.ts";
+import type { PAGE_SURFACES } from "protocol/contract/surfaces.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import { ASSETS, type PageId, type PageSettings, renderPages } from "../pages/render.ts";
 

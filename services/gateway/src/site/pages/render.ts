@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import {
   CONNECTION_LIMITS,
   CREDENTIAL_LIMITS,
@@ -8,8 +9,7 @@ import {
   PRESENCE_LIMITS,
   SESSION_LIMITS,
   WINDOW_LIMITS,
-} from "protocol/contract/limits.ts";
-import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+} from "protocol/wire/limits.ts";
 import type { GatewaySettings } from "../../settings.ts";
 
 /** The pages: HTML files read once, with the relay's addresses and limits filled in. The browser fetches the counts. */

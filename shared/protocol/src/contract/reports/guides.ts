@@ -1,11 +1,23 @@
 import { z } from "zod";
+import { REPORT_LIMITS } from "../../wire/limits.ts";
 import { AgentId, EXAMPLE_TARGET } from "../agent-id.ts";
-import { SessionId } from "../envelope.ts";
-import { REPORT_LIMITS } from "../limits.ts";
-import { PRESENCE_STATUSES, UndeliverableReason } from "../presence.ts";
+import { CANONICAL_SIGNING_ORDER, SessionId } from "../envelope.ts";
+import { PRESENCE_STATUSES, PresenceRecovery, UndeliverableReason } from "../presence.ts";
+import { ProblemCode } from "../responses.ts";
 import { TARGET_DECISIONS } from "../session.ts";
-import { PostLink, Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
-import { CurrentWindow, GateReason, ProofGate, SessionCounts } from "./window.ts";
+import {
+  Bottleneck,
+  CurrentWindow,
+  EconomicOperability,
+  GateReason,
+  PostLink,
+  Privacy,
+  ProofBoundaries,
+  ProofGate,
+  ScopeFlags,
+  SessionCounts,
+} from "./common.ts";
+import { ACTIVATION_STATUSES } from "./traffic.ts";
 
 /** Parts of several guides. Source: docs/reports.md#guides, docs/reports.md#freshness. */
 
@@ -261,3 +273,187 @@ export const GuideStep = z
   })
   .meta({ id: "GuideStep" });
 export type GuideStep = z.infer<typeof GuideStep>;
+
+/** GET /api/public/activation-plan. */
+export const ActivationPlan = z.strictObject({
+  ...GUIDE_FRAME,
+  readiness: z.strictObject({
+    status: z.enum(ACTIVATION_STATUSES),
+    current_bottleneck: Bottleneck.nullable().meta({
+      description:
+        "Of the way to a fresh proof. Null, of a target: its proof is fresh, wherever it is by now (gate.target_presence).",
+    }),
+    gate: HandoffGate,
+    current_window: GuideWindow,
+  }),
+  connector_recovery: z.strictObject({
+    needed: z.boolean().meta({
+      description: "allowed_next_step waits for a connector. With a fresh proof it does not, wherever the target is.",
+    }),
+    hints: z.array(z.string()),
+    ...PresenceRecovery.shape,
+  }),
+  minimum_viable_proof: z.array(MinimumProof),
+  copy_paste_steps: z.array(
+    z.strictObject({
+      step: z.string(),
+      command: z
+        .string()
+        .nullable()
+        .meta({ description: "Null while what it needs is missing: parameters, or the target." }),
+    }),
+  ),
+  economic_operability: EconomicOperability,
+});
+export type ActivationPlan = z.infer<typeof ActivationPlan>;
+
+/** The handoff from the relay's proof to the marketplace, an external system. */
+
+const Marketplace = z
+  .strictObject({
+    external: z.literal(true),
+    note: z.string(),
+    first_job_handoff: z.string(),
+    handoff_status: z.string(),
+  })
+  .meta({ id: "Marketplace" });
+
+/** GET /api/public/ecosystem-handoff. */
+export const EcosystemHandoff = z.strictObject({
+  ...GUIDE_FRAME,
+  relay_prerequisites: z.array(MinimumProof),
+  proof_gate: HandoffGate,
+  current_window: GuideWindow,
+  marketplace: Marketplace,
+});
+export type EcosystemHandoff = z.infer<typeof EcosystemHandoff>;
+
+/** GET /api/public/marketplace-first-job-handoff. */
+export const MarketplaceFirstJobHandoff = z.strictObject({
+  ...GUIDE_FRAME,
+  proof_gate: HandoffGate,
+  steps: z.array(
+    z.strictObject({
+      ...GuideStep.shape,
+      where: z.enum(["relay", "marketplace"]),
+      done: z.boolean().nullable().meta({ description: "Null where the relay does not know." }),
+    }),
+  ),
+  marketplace: Marketplace,
+  economic_operability: EconomicOperability,
+});
+export type MarketplaceFirstJobHandoff = z.infer<typeof MarketplaceFirstJobHandoff>;
+
+/** GET /api/public/marketplace-handoff-status. */
+export const MarketplaceHandoffStatus = z.strictObject({
+  ...GUIDE_FRAME,
+  ...HandoffGate.shape,
+  next_step_url: z.string(),
+  caveat: z.string(),
+});
+export type MarketplaceHandoffStatus = z.infer<typeof MarketplaceHandoffStatus>;
+
+/** The guide to a session request, and the packet with all that a program needs to make one. */
+
+/** One check before the request. */
+const PreflightCheck = z.strictObject({
+  check: z.string(),
+  required: z.boolean(),
+  request: z
+    .strictObject({
+      method: z.literal("GET"),
+      url: z.string(),
+      expect: Expectation,
+    })
+    .optional()
+    .meta({ description: "Present where the relay can answer the check, and a target is named." }),
+});
+
+const Troubleshooting = z.strictObject({
+  status: z.int(),
+  code: ProblemCode.nullable(),
+  fix: z.string(),
+});
+
+const PostRefreshGate = z.strictObject({
+  method: z.literal("GET"),
+  endpoint: z.string(),
+  add: z
+    .array(z.literal("session_id"))
+    .meta({ description: "Members of the request's answer that go into its query." }),
+  pass_when: z.array(Expectation).meta({
+    description: "status is the target's: a go is yours when all of these hold; else do as `next` of the gate says.",
+  }),
+});
+
+/** The next session request; ready to send where neither agent is missing. */
+export const RefreshPacket = z
+  .strictObject({
+    status: z.enum(["first_proof_due", "refresh_due", "fresh"]),
+    action: AllowedNextStep,
+    should_refresh_before_handoff: z.boolean(),
+    refresh_urgency: ProofGate.shape.refresh_urgency,
+    target_agent_id: GUIDE_FRAME.target_agent_id,
+    method: z.literal("POST"),
+    endpoint: z.string(),
+    auth_header: z.literal("x-api-key"),
+    content_type: z.literal("application/json"),
+    request_body: GuideRequestBody,
+    ready_to_run: GUIDE_FRAME.ready_to_run,
+    missing: GUIDE_FRAME.missing,
+    preflight_checklist: z.array(PreflightCheck),
+    pass_when: z.array(Expectation).meta({ description: "What the answer must contain to be a proof." }),
+    troubleshooting: z.array(Troubleshooting),
+    post_refresh_gate: PostRefreshGate,
+  })
+  .meta({ id: "RefreshPacket" });
+export type RefreshPacket = z.infer<typeof RefreshPacket>;
+
+/** GET /api/public/session-request-refresh-packet. */
+export const SessionRequestRefreshPacket = z.strictObject({ ...GUIDE_FRAME, ...RefreshPacket.shape });
+export type SessionRequestRefreshPacket = z.infer<typeof SessionRequestRefreshPacket>;
+
+/** GET /api/public/session-request-guide. */
+export const SessionRequestGuide = z.strictObject({
+  ...GUIDE_FRAME,
+  proof_target: z.strictObject({ goal: z.string(), metric: z.string() }),
+  current_window: GuideWindow,
+  readiness_gate: HandoffGate,
+  prerequisites: z.array(z.string()),
+  gateway: z.strictObject({
+    description: z.string(),
+    method: z.literal("POST"),
+    endpoint: z.string(),
+    auth_header: z.literal("x-api-key"),
+    content_type: z.literal("application/json"),
+    required_fields: z.array(z.string()),
+    optional_fields: z.array(z.string()),
+    max_body_bytes: z.int(),
+    requests_per_minute: z.int(),
+    sender_needs_connector: z.literal(false),
+  }),
+  websocket_envelope: z.strictObject({
+    description: z.string(),
+    url: z.string(),
+    type: z.literal("session.request"),
+    required_fields: z.array(z.string()),
+    optional_fields: z.array(z.string()),
+    payload_required_fields: z.array(z.string()),
+    payload_optional_fields: z.array(z.string()),
+    canonical_signing_order: z.array(z.enum(CANONICAL_SIGNING_ORDER)),
+    max_clock_skew_ms: z.int(),
+    self_test: z.string(),
+  }),
+  acceptance_monitoring: z.strictObject({
+    method: z.literal("GET"),
+    endpoint: z.string(),
+    metrics: z
+      .strictObject({ gateway: z.string(), websocket_envelope: z.string() })
+      .meta({ description: "Member of monitors in that report that a request moves, by the way it is sent." }),
+    proofs: z.literal("recent_session_proofs"),
+    match: z.literal("session_id"),
+  }),
+  next_steps: z.array(GuideStep),
+  compact_refresh_packet: RefreshPacket,
+});
+export type SessionRequestGuide = z.infer<typeof SessionRequestGuide>;
