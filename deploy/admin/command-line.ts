@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
+import { AGENT_ID_PATTERN } from "protocol/wire/agent-id.ts";
 import type { Environment } from "runtime/settings.ts";
 
 /** The command line is invalid. */

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
 import type { KeysFile } from "protocol/contract/keys-file.ts";
 import { AgentHolders } from "protocol/signing/credentials.ts";
+import { AGENT_ID_PATTERN } from "protocol/wire/agent-id.ts";
 import { ANY_AGENT } from "protocol/wire/credential.ts";
 import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
 import { type Options, UsageError } from "./command-line.ts";

@@ -1,8 +1,8 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import { problemOf } from "runtime/http/problem.ts";
 import { settingsReader } from "runtime/settings.ts";

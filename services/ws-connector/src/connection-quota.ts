@@ -1,6 +1,6 @@
-import { rateRefusal } from "protocol/contract/refusals.ts";
+import { rateRefusal, ServiceError } from "protocol/contract/refusals.ts";
 import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
+
 import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import { AddressHash } from "runtime/http/address-hash.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { type AnnouncedLimits, announcedLimits } from "protocol/contract/frames.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { labelsOf } from "window/principal.ts";

@@ -1,8 +1,8 @@
-import type { Envelope } from "protocol/contract/envelope.ts";
 import type { AnnouncedLimits, ErrorFrame, NoticeFrame, PresenceAck } from "protocol/contract/frames.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
 import type { DecidedSession, PendingSession } from "protocol/contract/session.ts";
 import type { ReleaseReason } from "protocol/wire/credential.ts";
+import type { Envelope } from "protocol/wire/envelope.ts";
 import { ERRORS, type ErrorCode, type FieldError } from "protocol/wire/errors.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 

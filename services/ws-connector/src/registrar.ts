@@ -1,6 +1,6 @@
-import type { Envelope } from "protocol/contract/envelope.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import type { Envelope } from "protocol/wire/envelope.ts";
 import type { AuditLog } from "runtime/audit-log.ts";
 import type { Acceptance, PresenceAcceptance, Unavailable } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";

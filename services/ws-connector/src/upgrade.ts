@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { type ErrorCode, ServiceError } from "protocol/wire/errors.ts";
+import type { ErrorCode } from "protocol/wire/errors.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/wire/limits.ts";
 import { clientAddress } from "runtime/http/client-address.ts";
 import { rawProblem } from "runtime/http/problem.ts";

@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "@jest/globals";
-import type { Envelope } from "protocol/contract/envelope.ts";
 import {
   AckFrame,
   announcedLimits,
@@ -12,6 +11,7 @@ import {
 } from "protocol/contract/frames.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import type { Envelope } from "protocol/wire/envelope.ts";
 import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import {

@@ -1,5 +1,5 @@
-import { rateRefusal } from "protocol/contract/refusals.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
+import { rateRefusal, ServiceError } from "protocol/contract/refusals.ts";
+
 import { anonymousId } from "runtime/anonymous-id.ts";
 import { networkOf } from "runtime/http/client-address.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";

@@ -1,5 +1,5 @@
+import { ServiceError } from "protocol/contract/refusals.ts";
 import type { ServiceName } from "protocol/contract/surface.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
 import type { Handler } from "runtime/http/router.ts";
 import { type ReadinessSources, readReadiness } from "./readiness.ts";
 

@@ -1,5 +1,5 @@
-import { type Place, partRefusal } from "protocol/contract/refusals.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
+import { type Place, partRefusal, ServiceError } from "protocol/contract/refusals.ts";
+
 import { HTTP_LIMITS } from "protocol/wire/limits.ts";
 
 /** The refusal for whatever needs Redis while it does not answer. @param cause what Redis or the client said. */

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import type { Envelope } from "protocol/contract/envelope.ts";
+import type { Envelope } from "protocol/wire/envelope.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
 import { TestCluster } from "../../../test/support/redis-cluster.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeEach, jest } from "@jest/globals";
 import { Redis } from "ioredis";
-import { type Envelope, kindOf } from "protocol/contract/envelope.ts";
+import { type Envelope, kindOf } from "protocol/wire/envelope.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";

@@ -1,8 +1,8 @@
-import { rateRefusal } from "protocol/contract/refusals.ts";
+import { rateRefusal, ServiceError } from "protocol/contract/refusals.ts";
 import { IDEMPOTENCY_KEY_PATTERN } from "protocol/contract/requests.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
 import type { ApiKeyEntry } from "protocol/signing/key-ring.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
+
 import { HTTP_LIMITS } from "protocol/wire/limits.ts";
 import { readBody } from "runtime/http/body.ts";
 import type { SurfaceContext } from "runtime/http/router.ts";

@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
-import type { JsonObject, UnsignedEnvelope } from "protocol/contract/envelope.ts";
-import { sessionRefusal } from "protocol/contract/refusals.ts";
+import { ServiceError, sessionRefusal } from "protocol/contract/refusals.ts";
 import { canonicalJson, canonicalText } from "protocol/signing/canonical.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
+import type { JsonObject, UnsignedEnvelope } from "protocol/wire/envelope.ts";
+
 import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import type { TraceSpan } from "runtime/tracing/span.ts";
 import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "window/acceptance/acceptance.ts";

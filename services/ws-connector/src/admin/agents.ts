@@ -1,5 +1,5 @@
-import { KEY_ID_PATTERN } from "protocol/contract/envelope.ts";
 import { ISSUER_PATTERN } from "protocol/wire/credential.ts";
+import { KEY_ID_PATTERN } from "protocol/wire/envelope.ts";
 import { AdminError } from "runtime/admin/refusal.ts";
 import { type AdminRoute, adminRoute } from "runtime/admin/route.ts";
 import type { AuditLog } from "runtime/audit-log.ts";

@@ -1,4 +1,4 @@
-import { AgentId } from "protocol/contract/agent-id.ts";
+import { AgentId } from "protocol/contract/envelope.ts";
 import { AdminError } from "runtime/admin/refusal.ts";
 import { type AdminRoute, adminRoute } from "runtime/admin/route.ts";
 import type { AuditLog } from "runtime/audit-log.ts";

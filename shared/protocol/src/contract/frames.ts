@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { RELEASE_REASONS } from "../wire/credential.ts";
+import { MESSAGE_TYPE_PATTERN } from "../wire/envelope.ts";
 import { ERRORS, type ErrorCode, RETRIES } from "../wire/errors.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS, PRESENCE_LIMITS } from "../wire/limits.ts";
-import { AgentId } from "./agent-id.ts";
-import { MESSAGE_TYPE_PATTERN, SessionId, SignedEnvelope } from "./envelope.ts";
+import { AgentId, SessionId, SignedEnvelope } from "./envelope.ts";
+
 import { NotKept, PRESENCE_STATUSES, TargetDelivery } from "./presence.ts";
 import { DecidedSession, PendingSession, SESSION_STATUSES } from "./session.ts";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "../wire/limits.ts";
-import { AgentId } from "./agent-id.ts";
+import { AgentId } from "./envelope.ts";
 
 /** Presence of an agent. `not_seen`: no register in this window. Source: docs/protocol.md#presence. */
 export const PRESENCE_STATUSES = ["online", "stale", "offline", "not_seen"] as const;

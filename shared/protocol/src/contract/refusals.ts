@@ -1,4 +1,4 @@
-import { ERRORS } from "../wire/errors.ts";
+import { ERRORS, type ErrorCode, type FieldError } from "../wire/errors.ts";
 import { SESSION_LIMITS } from "../wire/limits.ts";
 
 /** Where something lies on a Redis Cluster: in a partition, or in the control slot, which has what is of all of them. */
@@ -67,4 +67,35 @@ export function sessionBound(limit: SessionLimit, factor: number): number {
   if (limit === "key_opened_sessions") return SESSION_LIMITS.openedPerMinuteOfPrincipal * factor;
   if (limit === "agent_pending_sessions") return SESSION_LIMITS.maxPendingPerPrincipal;
   return SESSION_LIMITS.maxPendingPerPrincipal * factor;
+}
+
+/** What a refusal says beyond its code. */
+export interface RefusalDetails {
+  /** In place of the code's title. */
+  readonly detail?: string;
+  /** In place of the code's hint. */
+  readonly hint?: string;
+  readonly errors?: readonly FieldError[];
+  readonly retryAfterMs?: number;
+  /** Further members of the problem document. Source: RFC 9457, section 3.2. */
+  readonly members?: object;
+}
+
+/** A refusal for a client. `message` never contains anything that the client sent. */
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  readonly hint: string;
+  readonly errors: readonly FieldError[] | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly members: object;
+
+  constructor(code: ErrorCode, { detail, hint, errors, retryAfterMs, members = {} }: RefusalDetails = {}) {
+    super(detail ?? ERRORS[code].title);
+    this.name = "ServiceError";
+    this.code = code;
+    this.hint = hint ?? ERRORS[code].hint;
+    this.errors = errors;
+    this.retryAfterMs = retryAfterMs;
+    this.members = members;
+  }
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { isBetweenTwo, KEY_ID_PATTERN, MESSAGE_TYPE_PATTERN } from "../wire/envelope.ts";
 import { CREDENTIAL_LIMITS, HTTP_LIMITS, TEXT_LIMITS } from "../wire/limits.ts";
-import { AgentId, EXAMPLE_TARGET } from "./agent-id.ts";
-import { isBetweenTwo, KEY_ID_PATTERN, MESSAGE_TYPE_PATTERN, NOT_BETWEEN_TWO, TtlMinutes } from "./envelope.ts";
+import { AgentId, BETWEEN_TWO, EXAMPLE_TARGET, TtlMinutes } from "./envelope.ts";
 
 /**
  * The closed sets that feedback labels are normalised to. Any other label counts as `other`, so that memory stays bounded
@@ -103,7 +103,7 @@ export const SimpleSessionRequest = z
     expected_frequency: z.string().max(TEXT_LIMITS.expectedFrequency).optional(),
     ttl_minutes: TtlMinutes.optional(),
   })
-  .refine(isBetweenTwo, NOT_BETWEEN_TWO)
+  .refine(isBetweenTwo, BETWEEN_TWO)
   .meta({ id: "SimpleSessionRequest" });
 export type SimpleSessionRequest = z.infer<typeof SimpleSessionRequest>;
 

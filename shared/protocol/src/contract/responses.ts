@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { CANONICAL_SIGNING_ORDER } from "../wire/envelope.ts";
 import { ERRORS, type ErrorCode, RETRIES } from "../wire/errors.ts";
-import { AgentId } from "./agent-id.ts";
-import { CANONICAL_SIGNING_ORDER, EnvelopeId, SessionId, SignedEnvelope } from "./envelope.ts";
+import { AgentId, EnvelopeId, SessionId, SignedEnvelope } from "./envelope.ts";
+
 import { AnnouncedLimits, CanonicalSha256, FieldErrors } from "./frames.ts";
 import { IssuerRecord } from "./keys-file.ts";
 import { NotKept, TargetDelivery } from "./presence.ts";

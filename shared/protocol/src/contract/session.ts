@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { AgentId } from "./agent-id.ts";
-import { SessionId } from "./envelope.ts";
+import { AgentId, SessionId } from "./envelope.ts";
+
 import { TargetDelivery } from "./presence.ts";
 
 /** The status of a session until its target decides or it expires. Source: docs/protocol.md#sessions. */

@@ -1,8 +1,8 @@
-import type { Envelope } from "../contract/envelope.ts";
 import { type VerifyKey, verify } from "../signing/algorithms.ts";
 import { type Credential, type Issuers, readCredential } from "../signing/credentials.ts";
 import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
 import { CREDENTIAL_KEY_PREFIX, CREDENTIAL_REASONS, type CredentialReason } from "../wire/credential.ts";
+import type { Envelope } from "../wire/envelope.ts";
 import { isRefusal, type Refusal, refuse } from "./refusal.ts";
 
 /** What an envelope is judged by at this relay, whatever its connection. */

@@ -1,4 +1,4 @@
-import type { Envelope, EnvelopeKind } from "../contract/envelope.ts";
+import type { Envelope, EnvelopeKind } from "../wire/envelope.ts";
 import { ERRORS } from "../wire/errors.ts";
 import { type Refusal, refuse } from "./refusal.ts";
 

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { ENVELOPE_ID_PATTERN } from "../contract/envelope.ts";
+import { ENVELOPE_ID_PATTERN } from "../wire/envelope.ts";
 import type { ErrorCode, FieldError } from "../wire/errors.ts";
 
 /** Why an envelope was refused, the same for websocket and self-test. Of the envelope it holds nothing but ids and a digest. */

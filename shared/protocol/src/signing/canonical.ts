@@ -1,5 +1,5 @@
 import canonicalize from "canonicalize";
-import type { UnsignedEnvelope } from "../contract/envelope.ts";
+import type { UnsignedEnvelope } from "../wire/envelope.ts";
 
 /**
  * The text whose UTF-8 bytes are signed: the fields in signing order, absent ones left out, no white space, every value

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
-import { AGENT_ID_PATTERN } from "../contract/agent-id.ts";
 import type { IssuerRecord } from "../contract/keys-file.ts";
+import { AGENT_ID_PATTERN } from "../wire/agent-id.ts";
 import {
   ANY_AGENT,
   CREDENTIAL_HEADER,

@@ -1,6 +1,6 @@
-import type { UnsignedEnvelope } from "../contract/envelope.ts";
 import type { CredentialTestVector, SealedPayloadTestVector, TestVector } from "../contract/responses.ts";
 import { CREDENTIAL_HEADER, CREDENTIAL_KEY_PREFIX } from "../wire/credential.ts";
+import type { UnsignedEnvelope } from "../wire/envelope.ts";
 import { importSecret, privateKeyOfSeed, publicKeyText, type SigningKey, sign, signEd25519 } from "./algorithms.ts";
 import { canonicalText } from "./canonical.ts";
 import { thumbprintOf } from "./credentials.ts";

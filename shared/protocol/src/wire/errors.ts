@@ -272,34 +272,3 @@ export interface FieldError {
   readonly field: string;
   readonly message: string;
 }
-
-/** What a refusal says beyond its code. */
-export interface RefusalDetails {
-  /** In place of the code's title. */
-  readonly detail?: string;
-  /** In place of the code's hint. */
-  readonly hint?: string;
-  readonly errors?: readonly FieldError[];
-  readonly retryAfterMs?: number;
-  /** Further members of the problem document. Source: RFC 9457, section 3.2. */
-  readonly members?: object;
-}
-
-/** A refusal for a client. `message` never contains anything that the client sent. */
-export class ServiceError extends Error {
-  readonly code: ErrorCode;
-  readonly hint: string;
-  readonly errors: readonly FieldError[] | undefined;
-  readonly retryAfterMs: number | undefined;
-  readonly members: object;
-
-  constructor(code: ErrorCode, { detail, hint, errors, retryAfterMs, members = {} }: RefusalDetails = {}) {
-    super(detail ?? ERRORS[code].title);
-    this.name = "ServiceError";
-    this.code = code;
-    this.hint = hint ?? ERRORS[code].hint;
-    this.errors = errors;
-    this.retryAfterMs = retryAfterMs;
-    this.members = members;
-  }
-}

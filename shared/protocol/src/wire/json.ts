@@ -1,3 +1,5 @@
+import { ENVELOPE_LIMITS } from "./limits.ts";
+
 /**
  * The value of a JSON text (RFC 8259), as JSON.parse makes it. Throws what JSON.parse throws, or a SyntaxError without
  * details.
@@ -198,4 +200,55 @@ class Tokens {
 
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}
+
+const TOO_MANY_MEMBERS = `The payload has more than ${ENVELOPE_LIMITS.maxPayloadMembers} members and array elements.`;
+
+/**
+ * What a value has that JSON allows and the relay does not: more than 32 levels or 2,000 members in a payload, `__proto__` as a
+ * member name, lone surrogates, numbers that are not finite doubles. Undefined where it has none of it.
+ * @param level 0 for an envelope, 1 for a payload. Source: docs/protocol.md#envelopes.
+ */
+export function valueProblem(value: unknown, level: 0 | 1): string | undefined {
+  return problemIn(value, level, { members: 0 });
+}
+
+/** What the payload has so far: members and array elements, at any depth. */
+interface Size {
+  members: number;
+}
+
+/** The level bounds the recursion. */
+function problemIn(value: unknown, level: number, size: Size): string | undefined {
+  if (typeof value === "string") return value.isWellFormed() ? undefined : "A string contains a lone surrogate.";
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : "A number is not a finite double.";
+  if (typeof value !== "object" || value === null) return undefined;
+  if (level > ENVELOPE_LIMITS.maxPayloadDepth) return "The payload has more than 32 levels of nesting.";
+  return Array.isArray(value) ? problemInItems(value, level, size) : problemInMembers(value, level, size);
+}
+
+function problemInItems(items: readonly unknown[], level: number, size: Size): string | undefined {
+  if (isTooMany(items.length, size)) return TOO_MANY_MEMBERS;
+  for (const item of items) {
+    const problem = problemIn(item, level + 1, size);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+function problemInMembers(object: object, level: number, size: Size): string | undefined {
+  const names = Object.keys(object);
+  if (level > 0 && isTooMany(names.length, size)) return TOO_MANY_MEMBERS;
+  for (const name of names) {
+    if (name === "__proto__") return "A member must not be named __proto__.";
+    if (!name.isWellFormed()) return "A member name contains a lone surrogate.";
+    const problem = problemIn((object as Readonly<Record<string, unknown>>)[name], level + 1, size);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+function isTooMany(more: number, size: Size): boolean {
+  size.members += more;
+  return size.members > ENVELOPE_LIMITS.maxPayloadMembers;
 }

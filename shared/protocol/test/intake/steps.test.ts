@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
-import type { UnsignedEnvelope } from "../../src/contract/envelope.ts";
 import type { Refusal } from "../../src/intake/refusal.ts";
 import { importSecret, sign } from "../../src/signing/algorithms.ts";
 import { canonicalText, signedText } from "../../src/signing/canonical.ts";
+import type { UnsignedEnvelope } from "../../src/wire/envelope.ts";
 import { ENVELOPE_LIMITS } from "../../src/wire/limits.ts";
 import { ED25519, HMAC, intake, MESSAGE, NOW, PUBLIC_KEY, signed } from "./support.ts";
 

@@ -1,4 +1,3 @@
-import type { Envelope, UnsignedEnvelope } from "../../src/contract/envelope.ts";
 import type { SigningKeyRecord } from "../../src/contract/keys-file.ts";
 import type { KnownKeys } from "../../src/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "../../src/intake/refusal.ts";
@@ -13,6 +12,7 @@ import {
 } from "../../src/signing/algorithms.ts";
 import { canonicalText } from "../../src/signing/canonical.ts";
 import { KeyRing } from "../../src/signing/key-ring.ts";
+import type { Envelope, UnsignedEnvelope } from "../../src/wire/envelope.ts";
 
 export const NOW = 1_790_000_000_000;
 

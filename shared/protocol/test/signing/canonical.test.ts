@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { fc } from "../../../../test/support/fast-check.ts";
-import type { JsonObject, UnsignedEnvelope } from "../../src/contract/envelope.ts";
 import { canonicalText, signedText } from "../../src/signing/canonical.ts";
+import type { JsonObject, UnsignedEnvelope } from "../../src/wire/envelope.ts";
 import { parseJson } from "../../src/wire/json.ts";
 import { JCS_SAMPLES } from "./jcs-samples.ts";
 

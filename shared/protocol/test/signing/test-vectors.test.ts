@@ -1,10 +1,10 @@
 import { createHmac, createPublicKey, verify as cryptoVerify } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
-import type { UnsignedEnvelope } from "../../src/contract/envelope.ts";
 import { TestVector } from "../../src/contract/responses.ts";
 import { privateKeyOfSeed, publicKeyText, SIGNATURE_CHARACTERS } from "../../src/signing/algorithms.ts";
 import { canonicalText } from "../../src/signing/canonical.ts";
 import { testVectors } from "../../src/signing/test-vectors.ts";
+import type { UnsignedEnvelope } from "../../src/wire/envelope.ts";
 
 const vectors = testVectors();
 const vectorOf = (alg: string) => vectors.find((vector) => vector.alg === alg) as TestVector;

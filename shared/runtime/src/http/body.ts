@@ -1,9 +1,9 @@
 import { MIMEType } from "node:util";
 import type Koa from "koa";
 import { koaBody } from "koa-body";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { decode } from "protocol/intake/steps.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
 import { HTTP_LIMITS } from "protocol/wire/limits.ts";
 import type { z } from "zod";
 import { validate } from "./validate.ts";

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import type { Problem } from "protocol/contract/responses.ts";
-import { ERRORS, ServiceError } from "protocol/wire/errors.ts";
+import { ERRORS } from "protocol/wire/errors.ts";
 import { HTTP_LIMITS } from "protocol/wire/limits.ts";
 
 /** A refusal as HTTP sends it. Source: RFC 9457; docs/protocol.md#http. */

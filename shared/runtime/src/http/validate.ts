@@ -1,5 +1,5 @@
+import { ServiceError } from "protocol/contract/refusals.ts";
 import { IN_PLAIN_WORDS, namedFieldErrors } from "protocol/intake/refusal.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
 import type { z } from "zod";
 
 /**

@@ -1,5 +1,5 @@
-import { SESSION_ID_PREFIX } from "protocol/contract/envelope.ts";
 import { sessionBound } from "protocol/contract/refusals.ts";
+import { SESSION_ID_PREFIX } from "protocol/wire/envelope.ts";
 import { HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
 import { type AgentLimits, agentLimitArgs } from "../agent-limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";

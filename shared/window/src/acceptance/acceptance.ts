@@ -1,8 +1,8 @@
-import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
 import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
 import type { Place, SessionLimit } from "protocol/contract/refusals.ts";
 import type { SessionStatus } from "protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { UnsignedEnvelope } from "protocol/wire/envelope.ts";
 import type { TraceSpan } from "runtime/tracing/span.ts";
 import type { AgentBringer } from "../agent-limits.ts";
 import type { CredentialRecord } from "../records/credential.ts";

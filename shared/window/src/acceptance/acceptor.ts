@@ -1,4 +1,4 @@
-import { ServiceError } from "protocol/wire/errors.ts";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import type { Logger } from "runtime/logging.ts";
 import type { TraceSpan } from "runtime/tracing/span.ts";
 import { type AgentLimits, limitsOfPartition } from "../agent-limits.ts";

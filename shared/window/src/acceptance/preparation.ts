@@ -1,4 +1,4 @@
-import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
+import type { UnsignedEnvelope } from "protocol/wire/envelope.ts";
 import { HTTP_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";
 import type { ProcessWindow } from "../process-window.ts";

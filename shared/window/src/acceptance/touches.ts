@@ -1,4 +1,4 @@
-import { ServiceError } from "protocol/wire/errors.ts";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
 import type { Logger } from "runtime/logging.ts";
 import { type AgentLimits, agentLimitArgs, limitsOfPartition } from "../agent-limits.ts";

@@ -1,5 +1,5 @@
-import { ISSUER_ENTRY_PREFIX } from "protocol/contract/accept-from.ts";
-import type { JsonObject } from "protocol/contract/envelope.ts";
+import { ISSUER_ENTRY_PREFIX, type JsonObject } from "protocol/wire/envelope.ts";
+
 import { holderDigestOf } from "../holder-digest.ts";
 import type { Principal } from "../principal.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import slotOf from "cluster-key-slot";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import type { RedisDownKind } from "protocol/contract/responses.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
 import type { Logger } from "runtime/logging.ts";
 import { isUnavailable, OutOfReachError, unavailable } from "../unavailable.ts";
 import type { ClusterMember } from "./cluster-member.ts";

@@ -1,6 +1,7 @@
-import { AgentName, agentNamed } from "protocol/contract/agent-id.ts";
+import { AgentName } from "protocol/contract/envelope.ts";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import { readCredential } from "protocol/signing/credentials.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
+import { agentNamed } from "protocol/wire/agent-id.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import { validate } from "runtime/http/validate.ts";
 import type { KeyStore } from "runtime/key-store.ts";

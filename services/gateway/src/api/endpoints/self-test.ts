@@ -1,4 +1,4 @@
-import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import {
@@ -12,7 +12,7 @@ import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkAfterSignature, checkBeforeSignature, readShape, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { verify } from "protocol/signing/algorithms.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
+import { CANONICAL_SIGNING_ORDER } from "protocol/wire/envelope.ts";
 import { readBodyText } from "runtime/http/body.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import type { KeyStore } from "runtime/key-store.ts";

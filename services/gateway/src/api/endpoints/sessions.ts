@@ -1,4 +1,4 @@
-import { ServiceError } from "protocol/wire/errors.ts";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import type { ProcessWindow } from "window/process-window.ts";
 import type { RedisCalls } from "window/redis/redis-calls.ts";

@@ -1,5 +1,5 @@
-import { AgentName } from "protocol/contract/agent-id.ts";
-import { SessionId } from "protocol/contract/envelope.ts";
+import { AgentName, SessionId } from "protocol/contract/envelope.ts";
+
 import { PackageFile } from "protocol/contract/packages.ts";
 import { IDEMPOTENCY_KEY_PATTERN } from "protocol/contract/requests.ts";
 import type { Surface } from "protocol/contract/surface.ts";

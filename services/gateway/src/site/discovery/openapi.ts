@@ -1,10 +1,11 @@
 import { hash } from "node:crypto";
+import { ServiceError } from "protocol/contract/refusals.ts";
 import { Completeness, PRIVACY, ProofGate, ScopeFlags, SessionCounts } from "protocol/contract/reports/common.ts";
 import { GUIDE_FRAME } from "protocol/contract/reports/guides.ts";
 import { openLabel } from "protocol/contract/requests.ts";
 import { FEEDBACK_SURFACES } from "protocol/contract/surfaces.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
-import { ERRORS, type ErrorCode, ServiceError } from "protocol/wire/errors.ts";
+import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
 import { problemOf } from "runtime/http/problem.ts";
 import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
 import { z } from "zod";

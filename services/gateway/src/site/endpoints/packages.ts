@@ -1,5 +1,5 @@
+import { ServiceError } from "protocol/contract/refusals.ts";
 import type { PACKAGE_SURFACES } from "protocol/contract/surfaces.ts";
-import { ServiceError } from "protocol/wire/errors.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import { connectorOf, connectorsDocument, type Packages } from "../packages.ts";
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { SESSION_LIMITS, WINDOW_LIMITS } from "../../wire/limits.ts";
-import { AgentId } from "../agent-id.ts";
-import { SessionId } from "../envelope.ts";
+import { AgentId, SessionId } from "../envelope.ts";
+
 import { DELIVERY_STATUSES } from "../presence.ts";
 import { PROOF_SOURCES } from "../session.ts";
 

@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { CANONICAL_SIGNING_ORDER } from "../../wire/envelope.ts";
 import { REPORT_LIMITS } from "../../wire/limits.ts";
-import { AgentId, EXAMPLE_TARGET } from "../agent-id.ts";
-import { CANONICAL_SIGNING_ORDER, SessionId } from "../envelope.ts";
+import { AgentId, EXAMPLE_TARGET, SessionId } from "../envelope.ts";
+
 import { PRESENCE_STATUSES, PresenceRecovery, UndeliverableReason } from "../presence.ts";
 import { ProblemCode } from "../responses.ts";
 import { TARGET_DECISIONS } from "../session.ts";
