@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { testVectors } from "protocol/signing/test-vectors.ts";
+import { testVectors } from "relay-protocol/signing/test-vectors.ts";
 import { rowsBetween } from "../../test/support/documents.ts";
 import { relayAddress } from "../src/address.ts";
 import { backoffMs, jitteredMs } from "../src/backoff.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
-import { SignedEnvelope as RelaysEnvelope } from "protocol/contract/envelope.ts";
-import { isRefusal } from "protocol/intake/refusal.ts";
-import { decode } from "protocol/intake/steps.ts";
+import { SignedEnvelope as RelaysEnvelope } from "relay-protocol/contract/envelope.ts";
+import { isRefusal } from "relay-protocol/intake/refusal.ts";
+import { decode } from "relay-protocol/intake/steps.ts";
 import { readEnvelope } from "../src/read-envelope.ts";
 
 const ENVELOPE = {

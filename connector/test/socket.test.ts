@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
-import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { ENVELOPE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { WebSocketServer } from "ws";
 import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/frames.ts";
 import { until } from "../../test/support/until.ts";

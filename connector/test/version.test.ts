@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { CONNECTOR_PACKAGE, type PackageIndex } from "protocol/contract/packages.ts";
+import { CONNECTOR_PACKAGE, type PackageIndex } from "relay-protocol/contract/packages.ts";
 import { serveWhole } from "../../test/support/relay.ts";
 import { until } from "../../test/support/until.ts";
 import { given } from "../../test/support/use-relay.ts";

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import { AGENT_ID_PATTERN } from "protocol/wire/agent-id.ts";
-import type { Environment } from "runtime/settings.ts";
+import { AGENT_ID_PATTERN } from "relay-protocol/wire/agent-id.ts";
+import type { Environment } from "relay-runtime/settings.ts";
 
 /** The command line is invalid. */
 export class UsageError extends Error {}

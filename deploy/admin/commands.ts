@@ -1,4 +1,4 @@
-import type { Environment } from "runtime/settings.ts";
+import type { Environment } from "relay-runtime/settings.ts";
 import type { Agents, CountsAnswer, NoisiestAnswer } from "./answers.ts";
 import {
   agentOf,

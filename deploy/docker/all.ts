@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { CONFIGURATION_EXIT_CODE } from "runtime/settings.ts";
+import { CONFIGURATION_EXIT_CODE } from "relay-runtime/settings.ts";
 import { privateNodes } from "../local/private-nodes.ts";
 import { MortalCluster, type MortalRedis, OneMortalRedis } from "./mortal-redis.ts";
 import { PID_FILE, REDIS_TURNS_FILE } from "./told-in-files.ts";

@@ -9,9 +9,9 @@ import {
   type KeysFile,
   type SigningAlgorithm,
   type SigningKeyRecord,
-} from "protocol/contract/keys-file.ts";
-import { CREDENTIAL_KEY_PREFIX } from "protocol/wire/credential.ts";
-import { textIn } from "runtime/file-text.ts";
+} from "relay-protocol/contract/keys-file.ts";
+import { CREDENTIAL_KEY_PREFIX } from "relay-protocol/wire/credential.ts";
+import { textIn } from "relay-runtime/file-text.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
 import type { Io } from "../local/io.ts";
 import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";

@@ -1,6 +1,6 @@
 import { access } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
+import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 import { DEVELOPMENT_ISSUER, developmentIssuerFile } from "../local/dev-keys.ts";
 import { type Options, oneAgentOf, UsageError } from "./command-line.ts";
 import { issue, newAgentKeys } from "./issue.ts";

@@ -1,8 +1,13 @@
-import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
-import { privateKeyOfSeed, signEd25519 } from "protocol/signing/algorithms.ts";
-import { readCredential, thumbprintOf } from "protocol/signing/credentials.ts";
-import { KeyRing } from "protocol/signing/key-ring.ts";
-import { ANY_AGENT, CREDENTIAL_HEADER, CREDENTIAL_KEY_PREFIX, CREDENTIAL_REASONS } from "protocol/wire/credential.ts";
+import type { IssuerRecord, KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { privateKeyOfSeed, signEd25519 } from "relay-protocol/signing/algorithms.ts";
+import { readCredential, thumbprintOf } from "relay-protocol/signing/credentials.ts";
+import { KeyRing } from "relay-protocol/signing/key-ring.ts";
+import {
+  ANY_AGENT,
+  CREDENTIAL_HEADER,
+  CREDENTIAL_KEY_PREFIX,
+  CREDENTIAL_REASONS,
+} from "relay-protocol/wire/credential.ts";
 import type { IssuerFile } from "./issuer-file.ts";
 import { issuerNamed } from "./issuer-records.ts";
 import { newOkpKey, type OkpKey } from "./okp-key.ts";

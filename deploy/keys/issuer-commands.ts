@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
-import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
-import { thumbprintOf } from "protocol/signing/credentials.ts";
-import { ANY_AGENT, ISSUER_PATTERN } from "protocol/wire/credential.ts";
+import type { IssuerRecord, KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { thumbprintOf } from "relay-protocol/signing/credentials.ts";
+import { ANY_AGENT, ISSUER_PATTERN } from "relay-protocol/wire/credential.ts";
 import { expiryOf, type Options, onlyOne, UsageError } from "./command-line.ts";
 import { defaultIssuerFile, makeIssuerFile } from "./issuer-file.ts";
 import { issuerNamed, withIssuer, withKeys, withoutIssuer, withoutKey } from "./issuer-records.ts";

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { decodeBase64url, ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/algorithms.ts";
-import { ISSUER_PATTERN } from "protocol/wire/credential.ts";
-import { parseJson } from "protocol/wire/json.ts";
-import { textIn } from "runtime/file-text.ts";
+import { decodeBase64url, ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "relay-protocol/signing/algorithms.ts";
+import { ISSUER_PATTERN } from "relay-protocol/wire/credential.ts";
+import { parseJson } from "relay-protocol/wire/json.ts";
+import { textIn } from "relay-runtime/file-text.ts";
 import { z } from "zod";
 import { fileError } from "./file-error.ts";
 import { newOkpKey } from "./okp-key.ts";

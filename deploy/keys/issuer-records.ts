@@ -1,6 +1,6 @@
-import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
-import { thumbprintOf } from "protocol/signing/credentials.ts";
-import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
+import type { IssuerRecord, KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { thumbprintOf } from "relay-protocol/signing/credentials.ts";
+import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 
 /** Changes of the issuers of a keys file; pure. Whether the whole is valid is the relay's to say (store.ts). */
 

@@ -1,5 +1,5 @@
-import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
-import { thumbprintOf } from "protocol/signing/credentials.ts";
+import type { IssuerRecord, KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { thumbprintOf } from "relay-protocol/signing/credentials.ts";
 
 type Row = readonly [id: string, kind: string, agents: string, valid: string];
 

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
-import type { ApiKeyRecord, SigningKeyRecord } from "protocol/contract/keys-file.ts";
-import { generateApiKey, hashApiKey } from "protocol/signing/api-key.ts";
+import type { ApiKeyRecord, SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
+import { generateApiKey, hashApiKey } from "relay-protocol/signing/api-key.ts";
 
 /** What every kind of key has. */
 export interface KeyTerms {

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from "node:crypto";
-import type { Curve } from "protocol/signing/credentials.ts";
+import type { Curve } from "relay-protocol/signing/credentials.ts";
 
 export interface OkpKey {
   /** base64url, 32 bytes. */

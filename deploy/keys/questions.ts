@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { ApiKeyRecord, IssuerRecord, KeysFile, SigningKeyRecord } from "protocol/contract/keys-file.ts";
-import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { AgentHolders, isValidAt, thumbprintOf, validityOf } from "protocol/signing/credentials.ts";
-import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, CREDENTIAL_PROBLEMS } from "protocol/wire/credential.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
-import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
+import type { ApiKeyRecord, IssuerRecord, KeysFile, SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
+import { SURFACES, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
+import { AgentHolders, isValidAt, thumbprintOf, validityOf } from "relay-protocol/signing/credentials.ts";
+import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, CREDENTIAL_PROBLEMS } from "relay-protocol/wire/credential.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
+import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 import { z } from "zod";
 import type { Wait } from "./command-line.ts";
 import type { Change } from "./in-force.ts";

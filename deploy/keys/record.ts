@@ -1,5 +1,5 @@
-import { IssuerRecord, SigningKeyRecord } from "protocol/contract/keys-file.ts";
-import { parseJson } from "protocol/wire/json.ts";
+import { IssuerRecord, SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
+import { parseJson } from "relay-protocol/wire/json.ts";
 import { z } from "zod";
 
 /** As `relay keygen` prints it. A listed key has no credential in which others could find a key to seal to. */

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { KeysFile } from "protocol/contract/keys-file.ts";
-import { AgentHolders } from "protocol/signing/credentials.ts";
-import { AGENT_ID_PATTERN } from "protocol/wire/agent-id.ts";
-import { ANY_AGENT } from "protocol/wire/credential.ts";
-import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
+import type { KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { AgentHolders } from "relay-protocol/signing/credentials.ts";
+import { AGENT_ID_PATTERN } from "relay-protocol/wire/agent-id.ts";
+import { ANY_AGENT } from "relay-protocol/wire/credential.ts";
+import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type Options, UsageError } from "./command-line.ts";
 import { issuerNamed, withRevocation } from "./issuer-records.ts";
 import type { Outcome } from "./outcome.ts";

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { KeysFile } from "protocol/contract/keys-file.ts";
-import { KeyRing } from "protocol/signing/key-ring.ts";
-import { parseJson } from "protocol/wire/json.ts";
-import { textIn } from "runtime/file-text.ts";
+import { KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { KeyRing } from "relay-protocol/signing/key-ring.ts";
+import { parseJson } from "relay-protocol/wire/json.ts";
+import { textIn } from "relay-runtime/file-text.ts";
 import { z } from "zod";
 import { withLock } from "../local/lock-file.mjs";
 import { replaceFile, targetOf } from "../local/replace-file.ts";

@@ -2,10 +2,10 @@ import { createGateway } from "gateway/service.ts";
 import { readGatewaySettings } from "gateway/settings.ts";
 import { createOpsReporting } from "ops-reporting/service.ts";
 import { readOpsReportingSettings } from "ops-reporting/settings.ts";
-import type { ServiceName } from "protocol/contract/surface.ts";
-import type { HttpService } from "runtime/http/http-service.ts";
-import type { Logger } from "runtime/logging.ts";
-import type { Environment } from "runtime/settings.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
+import type { HttpService } from "relay-runtime/http/http-service.ts";
+import type { Logger } from "relay-runtime/logging.ts";
+import type { Environment } from "relay-runtime/settings.ts";
 import { createWsConnector } from "ws-connector/service.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
 

@@ -1,8 +1,8 @@
 import { chmod, mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { ApiKeyRecord, KeysFile, SigningKeyRecord } from "protocol/contract/keys-file.ts";
-import { ANY_AGENT } from "protocol/wire/credential.ts";
+import type { ApiKeyRecord, KeysFile, SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
+import { ANY_AGENT } from "relay-protocol/wire/credential.ts";
 import { type AgentKeys, issue } from "../keys/issue.ts";
 import { type IssuerFile, makeIssuerFile, readIssuerFile } from "../keys/issuer-file.ts";
 import { withIssuer, withoutIssuer } from "../keys/issuer-records.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Service } from "runtime/lifecycle.ts";
+import type { Service } from "relay-runtime/lifecycle.ts";
 
 /** How often a use is renewed, and for how long one that is not renewed counts: that of a process that was killed ends by itself. */
 const RENEW_MS = 2000;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { runService } from "runtime/lifecycle.ts";
+import { runService } from "relay-runtime/lifecycle.ts";
 import { makePackages } from "../packages/make.ts";
 import { banner } from "./banner.ts";
 import { DEVELOPMENT_FOLDER } from "./dev-keys.ts";

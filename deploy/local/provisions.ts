@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Environment } from "runtime/settings.ts";
+import type { Environment } from "relay-runtime/settings.ts";
 import type { DevelopmentAgents } from "./dev-agents.ts";
 import { developmentKeys, developmentKeysFile } from "./dev-keys.ts";
 import { EmbeddedCluster } from "./embedded-cluster.ts";

@@ -1,4 +1,4 @@
-import { RELAY_ADDRESS } from "protocol/contract/packages.ts";
+import { RELAY_ADDRESS } from "relay-protocol/contract/packages.ts";
 
 /** Of the manuals, whose programs are for a relay on this machine. */
 const LOCAL_RELAY = "http://127.0.0.1:8080";

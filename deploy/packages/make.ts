@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PackageIndex, type PackageRecord } from "protocol/contract/packages.ts";
+import { PackageIndex, type PackageRecord } from "relay-protocol/contract/packages.ts";
 import { withLock } from "../local/lock-file.mjs";
 import { replaceFile } from "../local/replace-file.ts";
 import { stopBundling } from "./bundle.ts";

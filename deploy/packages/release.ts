@@ -1,4 +1,4 @@
-import type { PackageRecord } from "protocol/contract/packages.ts";
+import type { PackageRecord } from "relay-protocol/contract/packages.ts";
 
 /** Stands in a line of `usage` for the digest of the package, in hex. */
 export const SHA512 = "{sha512}";

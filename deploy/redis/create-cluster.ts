@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
-import { isClusterUrl, nodeUrlsOf } from "runtime/redis-url.ts";
-import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "runtime/settings.ts";
+import { isClusterUrl, nodeUrlsOf } from "relay-runtime/redis-url.ts";
+import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "relay-runtime/settings.ts";
 import type { Io } from "../local/io.ts";
 import { type ClusterMember, formCluster, untilAll } from "./cluster-forming.ts";
 import { mendCluster } from "./mend-cluster.ts";

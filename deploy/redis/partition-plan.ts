@@ -1,4 +1,4 @@
-import { CONTROL_SLOT, SLOTS, slotOfPartition } from "window/redis/partitions.ts";
+import { CONTROL_SLOT, SLOTS, slotOfPartition } from "relay-window/redis/partitions.ts";
 
 /** Where partitions lie on the primaries of a Redis Cluster. Pure. Source: docs/operations.md#scale. */
 

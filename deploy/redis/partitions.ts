@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "runtime/settings.ts";
-import { SLOTS } from "window/redis/partitions.ts";
+import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "relay-runtime/settings.ts";
+import { SLOTS } from "relay-window/redis/partitions.ts";
 import { formatPlan } from "./partition-plan.ts";
 
 /**

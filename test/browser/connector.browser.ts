@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import type { Browser, Page } from "playwright-core";
-import type { PackageRecord } from "protocol/contract/packages.ts";
+import type { PackageRecord } from "relay-protocol/contract/packages.ts";
 import { next, record, Stage } from "../../connector/test/kit.ts";
 import { BROWSER_OPENS_WITHIN_MS, openBrowser } from "../support/browser.ts";
 import { HttpClient } from "../support/http.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect } from "@jest/globals";
-import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
+import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "relay-protocol/contract/frames.ts";
 import { canonical, type Frame } from "../support/agent.ts";
 import { TestRelay } from "../support/relay-under-test.ts";
 import { waitForAnswers } from "../support/use.ts";

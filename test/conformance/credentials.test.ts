@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import type { JWTPayload } from "jose";
-import { CREDENTIAL_REASONS, type CredentialReason } from "protocol/wire/credential.ts";
+import { CREDENTIAL_REASONS, type CredentialReason } from "relay-protocol/wire/credential.ts";
 import { type AgentSocket, type Frame, signed } from "../support/agent.ts";
 import { type CredentialAgent, registerWith, TestIssuer } from "../support/issuer.ts";
 import { until } from "../support/until.ts";

@@ -1,9 +1,9 @@
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { expect, test } from "@jest/globals";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 

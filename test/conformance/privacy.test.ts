@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
+import { SURFACES, type SurfaceId } from "relay-protocol/contract/surfaces.ts";
 import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 

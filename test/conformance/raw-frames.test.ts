@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, test } from "@jest/globals";
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import type { WebSocket } from "ws";
 import type { AgentSocket } from "../support/agent.ts";
 import type { Pod } from "../support/relay.ts";

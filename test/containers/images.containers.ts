@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "@jest/globals";
-import { CONFIGURATION_EXIT_CODE } from "runtime/settings.ts";
+import { CONFIGURATION_EXIT_CODE } from "relay-runtime/settings.ts";
 
 /** What an image has in /app beside its service, what the services share, and packages from registries. */
 const BESIDE = {

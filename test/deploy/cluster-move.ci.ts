@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { expect, test } from "@jest/globals";
-import { everyPartition, slotOfPartition } from "window/redis/partitions.ts";
+import { everyPartition, slotOfPartition } from "relay-window/redis/partitions.ts";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { PARTITIONS } from "../cluster/support/cluster-relay.ts";
 import { GuardedClusterRelay } from "../cluster/support/guarded-cluster-relay.ts";

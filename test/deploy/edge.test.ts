@@ -1,11 +1,11 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { ServiceError } from "protocol/contract/refusals.ts";
-import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
-import { problemOf } from "runtime/http/problem.ts";
-import { settingsReader } from "runtime/settings.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { serviceOf, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
+import { problemOf } from "relay-runtime/http/problem.ts";
+import { settingsReader } from "relay-runtime/settings.ts";
 import { EDGE_PATHS, METHODS } from "../support/edge-requests.ts";
 import { runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
-import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { settingsReader } from "runtime/settings.ts";
+import { serviceOf, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
+import { settingsReader } from "relay-runtime/settings.ts";
 import { EDGE_PATHS, METHODS } from "../support/edge-requests.ts";
 import { backendOf, type HttpRoute, type RouteRule, ruleFor } from "../support/http.ts";
 import { kubernetesFile, secondsOf } from "../support/sources.ts";

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
-import { settingsReader } from "runtime/settings.ts";
-import { REDIS_LIMITS } from "window/redis/limits.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
+import { settingsReader } from "relay-runtime/settings.ts";
+import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { rowsBetween } from "../support/documents.ts";
 import { type KubernetesObject, kubernetesFile, secondsOf } from "../support/sources.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
-import { settingsReader } from "runtime/settings.ts";
-import { PARTITION_TAGS } from "window/redis/partition-tags.ts";
-import { partitionOf, SLOTS, slotOfPartition } from "window/redis/partitions.ts";
+import { settingsReader } from "relay-runtime/settings.ts";
+import { PARTITION_TAGS } from "relay-window/redis/partition-tags.ts";
+import { partitionOf, SLOTS, slotOfPartition } from "relay-window/redis/partitions.ts";
 import { primariesOf } from "../../deploy/redis/partition-plan.ts";
 
 /** What the fullest primary has of the slots of agents, as a multiple of its share. */

@@ -1,7 +1,7 @@
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
-import { settingsReader } from "runtime/settings.ts";
+import { settingsReader } from "relay-runtime/settings.ts";
 import { giveRedisPasswords } from "../../deploy/docker/redis-passwords.ts";
 import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
-import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
-import { Counters } from "window/counters.ts";
-import { PresenceStore } from "window/presence.ts";
-import { ProcessWindow } from "window/process-window.ts";
+import { SURFACES, type SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import { Counters } from "relay-window/counters.ts";
+import { PresenceStore } from "relay-window/presence.ts";
+import { ProcessWindow } from "relay-window/process-window.ts";
 import { AdminClient } from "../support/admin.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
-import { SCRIPT_NAMES, SCRIPTS, type ScriptName } from "window/redis/scripts.ts";
+import { SCRIPT_NAMES, SCRIPTS, type ScriptName } from "relay-window/redis/scripts.ts";
 import { type AclUser, accessTo, KEY_OF_KIND, matches, REDIS_USERS, readUsersAcl } from "../support/deployed-users.ts";
 import { GuardedRedis } from "../support/guarded-redis.ts";
 import type { RedisUser } from "../support/test-redis.ts";

@@ -4,9 +4,9 @@ import { closureOf, documents, type Lock, sourceFiles } from "../support/sources
 
 /** Where each package of the repository is, by its name. */
 const WORKSPACES: Readonly<Record<string, string>> = {
-  protocol: "shared/protocol",
-  runtime: "shared/runtime",
-  window: "shared/window",
+  "relay-protocol": "shared/protocol",
+  "relay-runtime": "shared/runtime",
+  "relay-window": "shared/window",
   gateway: "services/gateway",
   "ws-connector": "services/ws-connector",
   "ops-reporting": "services/ops-reporting",

@@ -1,10 +1,17 @@
 import { createPublicKey, verify } from "node:crypto";
 import { Parser } from "@asyncapi/parser";
 import { expect, test } from "@jest/globals";
-import { SignedEnvelope } from "protocol/contract/envelope.ts";
-import { ACK_FRAMES, AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
-import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
+import { SignedEnvelope } from "relay-protocol/contract/envelope.ts";
+import {
+  ACK_FRAMES,
+  AckFrame,
+  DeliverFrame,
+  ErrorFrame,
+  HelloFrame,
+  NoticeFrame,
+} from "relay-protocol/contract/frames.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
+import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
 import { ed25519Key, type Frame, hmacKey } from "../support/agent.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { AsyncApiReader } from "./asyncapi-reader.ts";

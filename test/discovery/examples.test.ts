@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId } from "relay-protocol/contract/surfaces.ts";
 import { type AgentKey, signed } from "../support/agent.ts";
 import { rowsBetween } from "../support/documents.ts";
 import { registerWith, TestIssuer } from "../support/issuer.ts";

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, type SurfaceId, surfaceLabelOf } from "protocol/contract/surfaces.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId, surfaceLabelOf } from "relay-protocol/contract/surfaces.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { answerOf, OpenApi } from "./openapi.ts";

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { beforeAll, expect, test } from "@jest/globals";
-import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
-import { createApp } from "runtime/http/app.ts";
+import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
+import { createApp } from "relay-runtime/http/app.ts";
 import { makeApiKey } from "../../deploy/keys/make.ts";
 import type { Fields } from "../support/agent.ts";
 import { type Answer, HttpClient } from "../support/http.ts";

@@ -2,8 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Connector } from "agent-relay-connector";
 import { readKeyFile } from "agent-relay-connector/key-file";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { z } from "zod";
 import { startRelay } from "../../deploy/local/relay.ts";
 import {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { HttpClient } from "../support/http.ts";
 import { madePackages } from "../support/packages.ts";
 import { given, useRelay } from "../support/use-relay.ts";

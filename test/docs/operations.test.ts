@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { METRICS, type MetricEntry } from "runtime/metrics/catalogue.ts";
+import { METRICS, type MetricEntry } from "relay-runtime/metrics/catalogue.ts";
 import { parse } from "yaml";
 import { alertsOf } from "../support/alerts.ts";
 import { rowsBetween } from "../support/documents.ts";

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
-import { CREDENTIAL_REASONS } from "protocol/wire/credential.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
+import { CREDENTIAL_REASONS } from "relay-protocol/wire/credential.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { rowsBetween } from "../support/documents.ts";
 
 const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");

@@ -3,11 +3,11 @@ import { createHmac } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { importSecret, sign } from "protocol/signing/algorithms.ts";
-import { canonicalText } from "protocol/signing/canonical.ts";
-import { SETTINGS, type Setting } from "runtime/settings-catalogue.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { importSecret, sign } from "relay-protocol/signing/algorithms.ts";
+import { canonicalText } from "relay-protocol/signing/canonical.ts";
+import { SETTINGS, type Setting } from "relay-runtime/settings-catalogue.ts";
 import { codeBlock, rowsBetween } from "../support/documents.ts";
 
 const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");

@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { controlKeys, partitionKeys } from "window/redis/keys.ts";
+import { controlKeys, partitionKeys } from "relay-window/redis/keys.ts";
 import { accessTo, KEY_OF_KIND, readUsersAcl, WINDOW_KEYS } from "../support/deployed-users.ts";
 import { rowsBetween } from "../support/documents.ts";
 

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
-import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
-import { LIMITS } from "runtime/metrics/catalogue.ts";
-import { SETTINGS } from "runtime/settings-catalogue.ts";
+import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
+import { LIMITS } from "relay-runtime/metrics/catalogue.ts";
+import { SETTINGS } from "relay-runtime/settings-catalogue.ts";
 import { rowsBetween } from "../support/documents.ts";
 
 const rows = rowsBetween(await readFile(new URL("../../docs/security.md", import.meta.url), "utf8"), "limits");

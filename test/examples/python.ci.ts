@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { testVectors } from "protocol/signing/test-vectors.ts";
+import { testVectors } from "relay-protocol/signing/test-vectors.ts";
 import { WireProxy } from "../../connector/test/wire-proxy.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { canonical, type Frame } from "../support/agent.ts";

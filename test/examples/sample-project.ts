@@ -1,7 +1,7 @@
 import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Connectors } from "protocol/contract/packages.ts";
+import { Connectors } from "relay-protocol/contract/packages.ts";
 import { startRelay } from "../../testing/src/index.ts";
 import type { Machine } from "../packages/npm.ts";
 import { madePackages } from "../support/packages.ts";

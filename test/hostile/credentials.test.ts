@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { verify } from "protocol/signing/algorithms.ts";
-import { readCredential } from "protocol/signing/credentials.ts";
+import { verify } from "relay-protocol/signing/algorithms.ts";
+import { readCredential } from "relay-protocol/signing/credentials.ts";
 import {
   CLAIMS,
   HEADER,

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { ERRORS } from "protocol/wire/errors.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { parseJson } from "../../connector/src/parse-json.ts";
 import { type AgentKey, type AgentSocket, canonical, type Frame } from "../support/agent.ts";
 import { fc } from "../support/fast-check.ts";

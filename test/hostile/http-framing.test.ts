@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { fc } from "../support/fast-check.ts";
 import { answersTo, type RawAnswer, request } from "./support/raw-http.ts";
 import { type AttackedService, MARK, relayUnderAttack } from "./support/under-attack.ts";

@@ -1,8 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { fc } from "../support/fast-check.ts";
 import { badJson, badValue } from "./support/envelopes.ts";
 import { answersTo, type RawAnswer, request } from "./support/raw-http.ts";

@@ -1,8 +1,8 @@
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import { KeyStore } from "runtime/key-store.ts";
-import { SettingsError } from "runtime/settings.ts";
+import { KeyStore } from "relay-runtime/key-store.ts";
+import { SettingsError } from "relay-runtime/settings.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { fc } from "../support/fast-check.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

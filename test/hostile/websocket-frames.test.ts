@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { AgentSocket } from "../support/agent.ts";
 import { fc } from "../support/fast-check.ts";
 import { until } from "../support/until.ts";

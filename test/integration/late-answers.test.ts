@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "@jest/globals";
-import type { Envelope } from "protocol/wire/envelope.ts";
+import type { Envelope } from "relay-protocol/wire/envelope.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { waitForRedis } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";

@@ -1,5 +1,5 @@
 import { afterEach, expect, jest, test } from "@jest/globals";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { createWsConnector } from "../../services/ws-connector/src/service.ts";
 import { readWsConnectorSettings } from "../../services/ws-connector/src/settings.ts";
 import { deliveredTo, Traffic, tryUpgrade } from "../support/agent.ts";

@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import { GUIDE_SURFACES } from "protocol/contract/report-surfaces.ts";
-import { generateApiKey } from "protocol/signing/api-key.ts";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { shareOf } from "window/redis/partitions.ts";
+import { GUIDE_SURFACES } from "relay-protocol/contract/report-surfaces.ts";
+import { generateApiKey } from "relay-protocol/signing/api-key.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
+import { shareOf } from "relay-window/redis/partitions.ts";
 import { makeEd25519Key } from "../../deploy/keys/make.ts";
 import { Secrets } from "../support/admin.ts";
 import { type AgentSocket, ed25519Key, signed, tryUpgrade } from "../support/agent.ts";

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { OnlineAgents } from "protocol/contract/responses.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { createLogger } from "runtime/logging.ts";
-import { CONTROL_SLOT, everyPartition, partitionOf, slotOfPartition } from "window/redis/partitions.ts";
+import { OnlineAgents } from "relay-protocol/contract/responses.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { createLogger } from "relay-runtime/logging.ts";
+import { CONTROL_SLOT, everyPartition, partitionOf, slotOfPartition } from "relay-window/redis/partitions.ts";
 import { Shell } from "../../connector/test/cli/shell.ts";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { startRelay } from "../../deploy/local/relay.ts";

@@ -1,8 +1,8 @@
 import { rename } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { KeysFile } from "protocol/contract/keys-file.ts";
-import type { ServiceName } from "protocol/contract/surface.ts";
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { KeysFile } from "relay-protocol/contract/keys-file.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { freePort } from "../support/free-port.ts";
 import { HttpClient, type Scrape, scrape } from "../support/http.ts";
 import { SERVICES, Services } from "../support/relay.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
-import { partitionKeys } from "window/redis/keys.ts";
-import { partitionOf } from "window/redis/partitions.ts";
+import { partitionKeys } from "relay-window/redis/keys.ts";
+import { partitionOf } from "relay-window/redis/partitions.ts";
 import { ClusterRelay, PARTITIONS } from "../cluster/support/cluster-relay.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";

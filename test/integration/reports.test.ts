@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
-import { generateApiKey } from "protocol/signing/api-key.ts";
-import { SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { SURFACES, type SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import { generateApiKey } from "relay-protocol/signing/api-key.ts";
+import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { makeEd25519Key } from "../../deploy/keys/make.ts";
 import { ed25519Key, type Frame, signed } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
-import type { ServiceName, Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { ServiceName, Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { envelope, newAgent, newIssuer, sealed } from "../examples/receipts.ts";
 import { AdminClient, Secrets } from "../support/admin.ts";

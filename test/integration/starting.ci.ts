@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import { tryUpgrade } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
 import { scrape } from "../support/http.ts";

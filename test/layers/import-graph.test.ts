@@ -3,14 +3,16 @@ import { circlesIn, type Import, PACKAGES, packageOf, readImports } from "./impo
 
 /** Which of our packages each may import. Source: docs/architecture.md#layers. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  protocol: [],
-  runtime: ["protocol"],
-  window: ["protocol", "runtime"],
-  gateway: ["protocol", "runtime", "window"],
-  "ws-connector": ["protocol", "runtime", "window"],
-  "ops-reporting": ["protocol", "runtime", "window"],
-  "agent-relay-connector": [],
+  "relay-protocol": [],
+  "relay-runtime": ["relay-protocol"],
+  "relay-window": ["relay-protocol", "relay-runtime"],
+  gateway: ["relay-protocol", "relay-runtime", "relay-window"],
+  "ws-connector": ["relay-protocol", "relay-runtime", "relay-window"],
+  "ops-reporting": ["relay-protocol", "relay-runtime", "relay-window"],
+  "agent-relay-connector": ["relay-protocol"],
 };
+/** All that the connector may import of the relay. */
+const WIRE = "shared/protocol/src/wire/";
 const REDIS_PACKAGES = ["ioredis"];
 const API = "services/gateway/src/api/";
 const SITE = "services/gateway/src/site/";
@@ -24,7 +26,7 @@ describe("the sources", () => {
     const names = imports.map(shown);
     expect(names).toContain("services/gateway/src/run.ts -> services/gateway/src/service.ts");
     expect(names).toContain("services/gateway/src/run.ts -> shared/runtime/src/http/run-http-service.ts");
-    expect(imports.some(({ from, to }) => packageOf(from) === "window" && to === "ioredis")).toBe(true);
+    expect(imports.some(({ from, to }) => packageOf(from) === "relay-window" && to === "ioredis")).toBe(true);
   });
 
   test("import each other in no circle, types included", () => {
@@ -47,8 +49,21 @@ describe("the sources", () => {
     expect(crossing.map(shown)).toEqual([]);
   });
 
+  test("of the wire need nothing but each other: no schema, no cryptography, nothing of Node", () => {
+    const foreign = imports.filter(({ from, to }) => from.startsWith(WIRE) && !to.startsWith(WIRE));
+    expect(foreign.map(shown)).toEqual([]);
+  });
+
+  test("of the connector import of the relay nothing but the wire", () => {
+    const foreign = imports.filter(
+      ({ from, to }) =>
+        packageOf(from) === "agent-relay-connector" && packageOf(to) === "relay-protocol" && !to.startsWith(WIRE),
+    );
+    expect(foreign.map(shown)).toEqual([]);
+  });
+
   test("of window alone import a client of Redis", () => {
-    const others = imports.filter(({ from, to }) => packageOf(from) !== "window" && REDIS_PACKAGES.includes(to));
+    const others = imports.filter(({ from, to }) => packageOf(from) !== "relay-window" && REDIS_PACKAGES.includes(to));
     expect(others.map(shown)).toEqual([]);
   });
 });

@@ -7,9 +7,9 @@ const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Folder of each package's sources, by the name that imports give it. */
 const SOURCES: Readonly<Record<string, string>> = {
-  protocol: "shared/protocol/src",
-  runtime: "shared/runtime/src",
-  window: "shared/window/src",
+  "relay-protocol": "shared/protocol/src",
+  "relay-runtime": "shared/runtime/src",
+  "relay-window": "shared/window/src",
   gateway: "services/gateway/src",
   "ws-connector": "services/ws-connector/src",
   "ops-reporting": "services/ops-reporting/src",

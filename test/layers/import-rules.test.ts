@@ -16,13 +16,16 @@ const importing = (specifier: string) => `export { thing } from "${specifier}";\
 const restricted = (file: string, specifier: string) => ({ file, text: importing(specifier), rule: RESTRICTED });
 
 const PLANTED = [
-  restricted("shared/protocol/src/to-runtime.ts", "runtime/thing.ts"),
-  restricted("shared/protocol/src/to-window.ts", "window/thing.ts"),
+  restricted("shared/protocol/src/to-runtime.ts", "relay-runtime/thing.ts"),
+  restricted("shared/protocol/src/to-window.ts", "relay-window/thing.ts"),
   restricted("shared/protocol/src/to-service.ts", "gateway/thing.ts"),
   restricted("shared/protocol/src/by-path.ts", "../../runtime/src/thing.ts"),
   restricted("shared/protocol/src/to-files.ts", "node:fs/promises"),
   restricted("shared/protocol/src/to-redis.ts", "ioredis"),
-  restricted("shared/runtime/src/to-window.ts", "window/thing.ts"),
+  restricted("shared/protocol/src/wire/to-zod.ts", "zod"),
+  restricted("shared/protocol/src/wire/to-node.ts", "node:crypto"),
+  restricted("shared/protocol/src/wire/to-schemas.ts", "../contract/thing.ts"),
+  restricted("shared/runtime/src/to-window.ts", "relay-window/thing.ts"),
   restricted("shared/runtime/src/to-service.ts", "ws-connector/thing.ts"),
   restricted("shared/runtime/src/to-redis.ts", "ioredis"),
   restricted("shared/window/src/to-service.ts", "ops-reporting/thing.ts"),
@@ -38,11 +41,11 @@ const PLANTED = [
   restricted("services/ws-connector/src/to-redis.ts", "ioredis"),
   restricted("services/ops-reporting/src/to-service.ts", "gateway/thing.ts"),
   restricted("services/ops-reporting/src/to-redis.ts", "ioredis"),
-  restricted("connector/src/to-protocol.ts", "protocol/thing.ts"),
+  restricted("connector/src/to-protocol.ts", "relay-protocol/thing.ts"),
   restricted("connector/src/by-path.ts", "../../shared/protocol/src/thing.ts"),
   restricted("connector/src/to-node.ts", "node:fs"),
   restricted("connector/src/to-cli.ts", "./cli/thing.ts"),
-  restricted("connector/src/cli/to-runtime.ts", "runtime/thing.ts"),
+  restricted("connector/src/cli/to-runtime.ts", "relay-runtime/thing.ts"),
   restricted("connector/src/mcp/to-service.ts", "../../../services/gateway/src/thing.ts"),
   {
     file: "connector/src/buffer.ts",
@@ -73,6 +76,7 @@ const PLANTED = [
   },
 ];
 const GOOD = "shared/runtime/src/declared.ts";
+const GOOD_CONNECTOR = "connector/src/cli/to-wire.ts";
 
 /** Rules that were broken, as errors, by file. */
 let broken: Map<string, string[]>;
@@ -81,8 +85,13 @@ let exitCode: Ended["code"];
 beforeAll(async () => {
   await using tree = await temporaryFolder();
   await copyFile(join(REPOSITORY, "biome.json"), join(tree.path, "biome.json"));
-  await put(tree.path, "shared/runtime/package.json", `{ "name": "runtime", "dependencies": { "protocol": "*" } }\n`);
-  await put(tree.path, GOOD, importing("protocol/thing.ts"));
+  await put(
+    tree.path,
+    "shared/runtime/package.json",
+    `{ "name": "relay-runtime", "dependencies": { "relay-protocol": "*" } }\n`,
+  );
+  await put(tree.path, GOOD, importing("relay-protocol/thing.ts"));
+  await put(tree.path, GOOD_CONNECTOR, importing("relay-protocol/wire/thing.ts"));
   for (const { file, text } of PLANTED) await put(tree.path, file, text);
   const { code, stdout } = await check(tree.path);
   exitCode = code;
@@ -92,9 +101,10 @@ beforeAll(async () => {
   broken = new Map([...byFile].map(([file, all]) => [file, all.map(({ category }) => category)]));
 });
 
-test("The check fails on a tree with these imports, and finds no fault with the one that keeps the rules", () => {
+test("The check fails on a tree with these imports, and finds no fault with those that keep the rules", () => {
   expect(exitCode).toBe(1);
   expect(broken.get(GOOD)).toBeUndefined();
+  expect(broken.get(GOOD_CONNECTOR) ?? []).not.toContain(RESTRICTED);
 });
 
 test.each(PLANTED)("$file breaks $rule", ({ file, rule }) => {

@@ -1,9 +1,9 @@
 import { readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { KeysFile } from "protocol/contract/keys-file.ts";
-import { readCredential } from "protocol/signing/credentials.ts";
-import { KeyRing } from "protocol/signing/key-ring.ts";
+import { KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { readCredential } from "relay-protocol/signing/credentials.ts";
+import { KeyRing } from "relay-protocol/signing/key-ring.ts";
 import { makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import {
   AGENTS,

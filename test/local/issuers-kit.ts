@@ -1,9 +1,9 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "@jest/globals";
-import { KeysFile } from "protocol/contract/keys-file.ts";
-import { readCredential } from "protocol/signing/credentials.ts";
-import { KeyRing } from "protocol/signing/key-ring.ts";
+import { KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { readCredential } from "relay-protocol/signing/credentials.ts";
+import { KeyRing } from "relay-protocol/signing/key-ring.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { keysCommand } from "./commands.ts";
 

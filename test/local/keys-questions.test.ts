@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import type { SigningKeyRecord } from "protocol/contract/keys-file.ts";
+import type { SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
 import { WebSocketServer } from "ws";
 import { parseCommandLine, waitOf } from "../../deploy/keys/command-line.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";

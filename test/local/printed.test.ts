@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { describe, expect, test } from "@jest/globals";
-import { SimpleSendRequest } from "protocol/contract/requests.ts";
+import { SimpleSendRequest } from "relay-protocol/contract/requests.ts";
 import { banner } from "../../deploy/local/banner.ts";
 import { closingLine } from "../support/closing-line.mjs";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
-import { controlKeys, partitionKeys } from "window/redis/keys.ts";
+import { controlKeys, partitionKeys } from "relay-window/redis/keys.ts";
 import { TestRedis } from "../support/test-redis.ts";
 import { resetCommand } from "./commands.ts";
 

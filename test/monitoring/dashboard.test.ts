@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { METRICS } from "runtime/metrics/catalogue.ts";
+import { METRICS } from "relay-runtime/metrics/catalogue.ts";
 import { parse } from "yaml";
 import { monitoringFiles } from "../../deploy/monitoring/make.ts";
 import { ROWS } from "../../deploy/monitoring/panels.ts";

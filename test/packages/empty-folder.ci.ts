@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { Connectors } from "protocol/contract/packages.ts";
+import { Connectors } from "relay-protocol/contract/packages.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { codeBlock } from "../support/documents.ts";
 import { madePackages } from "../support/packages.ts";

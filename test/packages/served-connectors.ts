@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll } from "@jest/globals";
-import { Connectors } from "protocol/contract/packages.ts";
+import { Connectors } from "relay-protocol/contract/packages.ts";
 import { sharedByAll } from "../../connector/test/fixture.ts";
 import { Stage } from "../../connector/test/kit.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "@jest/globals";
-import { testVectors } from "protocol/signing/test-vectors.ts";
+import { testVectors } from "relay-protocol/signing/test-vectors.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { PYTHON_SOURCES } from "../examples/python-agent.ts";
 import { jcs } from "../support/agent.ts";

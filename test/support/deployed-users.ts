@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { appendFile, copyFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { controlKeys, partitionKeys } from "window/redis/keys.ts";
-import { WindowKeys } from "window/redis/window-keys.ts";
+import { controlKeys, partitionKeys } from "relay-window/redis/keys.ts";
+import { WindowKeys } from "relay-window/redis/window-keys.ts";
 import { TestCluster } from "./redis-cluster.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import type { RedisUser } from "./test-redis.ts";

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { CONNECTOR_PACKAGE, PackageIndex, type PackageRecord } from "protocol/contract/packages.ts";
+import { CONNECTOR_PACKAGE, PackageIndex, type PackageRecord } from "relay-protocol/contract/packages.ts";
 import { COMPILE_CACHE } from "./pod-process.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

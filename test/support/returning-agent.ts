@@ -1,4 +1,4 @@
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { type AgentKey, AgentSocket, type Fields, type Frame, signed } from "./agent.ts";
 import type { Ledger } from "./ledger.ts";
 import { until } from "./until.ts";

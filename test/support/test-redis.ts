@@ -6,9 +6,9 @@ import { dirname, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { afterEach, jest } from "@jest/globals";
 import { Cluster, Redis } from "ioredis";
-import { nodeUrlsOf } from "runtime/redis-url.ts";
-import { BoundedRedis } from "window/redis/bounded-redis.ts";
-import { REDIS_LIMITS } from "window/redis/limits.ts";
+import { nodeUrlsOf } from "relay-runtime/redis-url.ts";
+import { BoundedRedis } from "relay-window/redis/bounded-redis.ts";
+import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { EmbeddedRedis } from "../../deploy/local/embedded-redis.ts";
 
 /** Who has a user of its own in deploy/redis/users.acl. */

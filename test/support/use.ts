@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from "@jest/globals";
 import { Redis } from "ioredis";
-import { BoundedRedis } from "window/redis/bounded-redis.ts";
+import { BoundedRedis } from "relay-window/redis/bounded-redis.ts";
 import { watchLeaks } from "./until.ts";
 
 let givesUpCalls = false;

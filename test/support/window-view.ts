@@ -1,11 +1,11 @@
 import { Cluster, type Redis } from "ioredis";
-import { createLogger } from "runtime/logging.ts";
-import { ProcessWindow } from "window/process-window.ts";
-import { publishedOf } from "window/records/published.ts";
-import { controlKeys, partitionKeys } from "window/redis/keys.ts";
-import { partitionOf } from "window/redis/partitions.ts";
-import type { RedisCalls } from "window/redis/redis-calls.ts";
-import { type PartitionKeys, type WholeKeys, WindowKeys } from "window/redis/window-keys.ts";
+import { createLogger } from "relay-runtime/logging.ts";
+import { ProcessWindow } from "relay-window/process-window.ts";
+import { publishedOf } from "relay-window/records/published.ts";
+import { controlKeys, partitionKeys } from "relay-window/redis/keys.ts";
+import { partitionOf } from "relay-window/redis/partitions.ts";
+import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
+import { type PartitionKeys, type WholeKeys, WindowKeys } from "relay-window/redis/window-keys.ts";
 import { until } from "./until.ts";
 
 /** Names of the keys of the window that is open, as it says itself. */

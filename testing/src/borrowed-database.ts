@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { createLogger } from "runtime/logging.ts";
-import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
-import { RedisLink } from "window/redis/redis-link.ts";
+import { createLogger } from "relay-runtime/logging.ts";
+import { LINK_DOWN_ADVICE } from "relay-window/redis/link-down.ts";
+import { RedisLink } from "relay-window/redis/redis-link.ts";
 
 /** One logical database of a Redis that others use as well, for one relay. */
 export interface BorrowedDatabase {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { IssuerRecord as RelaysRecord } from "protocol/contract/keys-file.ts";
+import { IssuerRecord as RelaysRecord } from "relay-protocol/contract/keys-file.ts";
 import { Issuers } from "../../src/credentials/issuers.ts";
 import { vouchingFor } from "../../src/credentials/vouching.ts";
 import { CREDENTIAL_LIMITS } from "../../src/limits.ts";

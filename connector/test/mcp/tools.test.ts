@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { EmptyResultSchema } from "@modelcontextprotocol/sdk/types.js";
-import { ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "protocol/wire/limits.ts";
+import { ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "relay-protocol/wire/limits.ts";
 import { INSTRUCTIONS } from "../../src/mcp/instructions.ts";
 import { sharedByAll } from "../fixture.ts";
 import { type Host, McpStage } from "./kit.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { SEALED_PAYLOAD_TEST_VECTOR } from "protocol/signing/test-vectors.ts";
+import { SEALED_PAYLOAD_TEST_VECTOR } from "relay-protocol/signing/test-vectors.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import { thumbprintOf } from "../../src/credentials/public-jwk.ts";
 import { MAX_FRAME_BYTES, MAX_SEALED_BYTES } from "../../src/limits.ts";

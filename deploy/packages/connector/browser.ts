@@ -1,4 +1,4 @@
-import { ADDRESS, CONNECTOR_PACKAGE } from "protocol/contract/packages.ts";
+import { ADDRESS, CONNECTOR_PACKAGE } from "relay-protocol/contract/packages.ts";
 import { type BundleOptions, bundle, notices } from "../bundle.ts";
 import type { Draft } from "../release.ts";
 import { stamped } from "../version.ts";

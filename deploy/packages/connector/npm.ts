@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ADDRESS, CONNECTOR_PACKAGE, RELAY_ADDRESS } from "protocol/contract/packages.ts";
+import { ADDRESS, CONNECTOR_PACKAGE, RELAY_ADDRESS } from "relay-protocol/contract/packages.ts";
 import { bundle, notices, REQUIRE } from "../bundle.ts";
 import { declarations } from "../declarations.ts";
 import { packedFrom, textOf } from "../files.ts";

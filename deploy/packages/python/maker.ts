@@ -1,6 +1,6 @@
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ADDRESS } from "protocol/contract/packages.ts";
+import { ADDRESS } from "relay-protocol/contract/packages.ts";
 import { filesIn, textOf } from "../files.ts";
 import { firstProgramIn } from "../first-program.ts";
 import { type Draft, type Maker, SHA512 } from "../release.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ADDRESS } from "protocol/contract/packages.ts";
+import { ADDRESS } from "relay-protocol/contract/packages.ts";
 import { bundle, notices, REQUIRE } from "../bundle.ts";
 import { declarations } from "../declarations.ts";
 import { packedFrom, textOf } from "../files.ts";

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
-import { isSmallOrderEd25519 } from "protocol/signing/algorithms.ts";
+import { isSmallOrderEd25519 } from "relay-protocol/signing/algorithms.ts";
 
 /**
  * Stands in for sodium-native in what is bundled, which so has no machine code: the functions that

@@ -1,12 +1,12 @@
-import { GATEWAY_KEY_LIMITS } from "protocol/wire/limits.ts";
-import { FileFollower } from "runtime/file-follower.ts";
-import type { KeyStore } from "runtime/key-store.ts";
-import type { Logger } from "runtime/logging.ts";
-import { SettingsError } from "runtime/settings.ts";
-import { announceGatewayKey, type GatewayKey as ListedKey, readGatewayKeys } from "window/gateway-keys.ts";
-import type { ProcessWindow } from "window/process-window.ts";
-import type { RedisCalls } from "window/redis/redis-calls.ts";
-import { unavailable } from "window/unavailable.ts";
+import { GATEWAY_KEY_LIMITS } from "relay-protocol/wire/limits.ts";
+import { FileFollower } from "relay-runtime/file-follower.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
+import type { Logger } from "relay-runtime/logging.ts";
+import { SettingsError } from "relay-runtime/settings.ts";
+import { announceGatewayKey, type GatewayKey as ListedKey, readGatewayKeys } from "relay-window/gateway-keys.ts";
+import type { ProcessWindow } from "relay-window/process-window.ts";
+import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
+import { unavailable } from "relay-window/unavailable.ts";
 import { createGatewaySigner, type GatewaySigner } from "./gateway-signer.ts";
 
 /**

@@ -1,9 +1,15 @@
 import { createHash, createPrivateKey, type KeyObject, randomBytes } from "node:crypto";
-import { GATEWAY_KEY_PREFIX } from "protocol/contract/keys-file.ts";
-import { ED25519_BYTES, privateKeyOfSeed, publicKeyText, type SigningKey, sign } from "protocol/signing/algorithms.ts";
-import { signedText } from "protocol/signing/canonical.ts";
-import { type FileError, readRegularFile } from "runtime/regular-file.ts";
-import { SettingsError } from "runtime/settings.ts";
+import { GATEWAY_KEY_PREFIX } from "relay-protocol/contract/keys-file.ts";
+import {
+  ED25519_BYTES,
+  privateKeyOfSeed,
+  publicKeyText,
+  type SigningKey,
+  sign,
+} from "relay-protocol/signing/algorithms.ts";
+import { signedText } from "relay-protocol/signing/canonical.ts";
+import { type FileError, readRegularFile } from "relay-runtime/regular-file.ts";
+import { SettingsError } from "relay-runtime/settings.ts";
 
 const MOST_KEY_FILE_BYTES = 65_536;
 const KEY_ID_DIGEST_CHARACTERS = 22;

@@ -1,3 +1,3 @@
-import "runtime/early-stop.ts";
+import "relay-runtime/early-stop.ts";
 
 await import("./run.ts");

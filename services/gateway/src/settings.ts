@@ -1,4 +1,4 @@
-import { settingsReader } from "runtime/settings.ts";
+import { settingsReader } from "relay-runtime/settings.ts";
 
 /** Settings of the gateway from the environment. @throws SettingsError that lists every invalid setting. */
 export const readGatewaySettings = settingsReader(

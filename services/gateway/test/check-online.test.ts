@@ -1,8 +1,8 @@
 import { expect, test } from "@jest/globals";
-import { CheckOnline } from "protocol/contract/presence.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { PRESENCE_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
-import { presenceOf } from "window/presence.ts";
+import { CheckOnline } from "relay-protocol/contract/presence.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { PRESENCE_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
+import { presenceOf } from "relay-window/presence.ts";
 import { presenceOfAgent } from "../src/answers/presence.ts";
 import { useGateway, useGatewayKit } from "./kit.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { createLogger } from "runtime/logging.ts";
+import { createLogger } from "relay-runtime/logging.ts";
 import { warnWithoutContact } from "../src/contact-warning.ts";
 
 function warnedOf(baseUrl: string, contact?: string): unknown[] {

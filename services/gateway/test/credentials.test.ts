@@ -1,8 +1,8 @@
 import { sign } from "node:crypto";
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { AgentCredential, SigningManifest } from "protocol/contract/responses.ts";
-import { canonicalText } from "protocol/signing/canonical.ts";
-import type { JsonObject } from "protocol/wire/envelope.ts";
+import { AgentCredential, SigningManifest } from "relay-protocol/contract/responses.ts";
+import { canonicalText } from "relay-protocol/signing/canonical.ts";
+import type { JsonObject } from "relay-protocol/wire/envelope.ts";
 import {
   AGENT,
   ISSUER_WITH_TERMS,

@@ -5,11 +5,11 @@ import {
   DiscoveryIndex,
   RelayManifest,
   SimpleCapabilities,
-} from "protocol/contract/documents.ts";
-import { SigningManifest } from "protocol/contract/responses.ts";
-import { PROOF_BOUNDARY } from "protocol/contract/session.ts";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+} from "relay-protocol/contract/documents.ts";
+import { SigningManifest } from "relay-protocol/contract/responses.ts";
+import { PROOF_BOUNDARY } from "relay-protocol/contract/session.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { z } from "zod";
 import { until } from "../../../test/support/until.ts";
 import { readGatewaySettings } from "../src/settings.ts";

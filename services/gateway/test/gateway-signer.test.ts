@@ -3,10 +3,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { ENVELOPE_SCHEMAS } from "protocol/contract/envelope.ts";
-import { importVerifyKey, verify } from "protocol/signing/algorithms.ts";
-import { canonicalText } from "protocol/signing/canonical.ts";
-import { KEY_ID_PATTERN, type UnsignedEnvelope } from "protocol/wire/envelope.ts";
+import { ENVELOPE_SCHEMAS } from "relay-protocol/contract/envelope.ts";
+import { importVerifyKey, verify } from "relay-protocol/signing/algorithms.ts";
+import { canonicalText } from "relay-protocol/signing/canonical.ts";
+import { KEY_ID_PATTERN, type UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
 import { createGatewaySigner } from "../src/gateway-signer.ts";
 
 const MESSAGE: Omit<UnsignedEnvelope, "key_id"> = {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import http from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { describe, expect, test } from "@jest/globals";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { useGateway, useGatewayKit } from "./kit.ts";
 
 const DOCUMENTS = [SURFACES.instructions, SURFACES.openapi, SURFACES.asyncapi, SURFACES.relayManifest];

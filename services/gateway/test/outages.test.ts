@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { NotReady } from "protocol/contract/responses.ts";
-import { generateApiKey } from "protocol/signing/api-key.ts";
+import { NotReady } from "relay-protocol/contract/responses.ts";
+import { generateApiKey } from "relay-protocol/signing/api-key.ts";
 import { ownTime } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { createGateway } from "../src/service.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { PAGE_SURFACES, SURFACES } from "protocol/contract/surfaces.ts";
+import { PAGE_SURFACES, SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { renderPages } from "../src/site/pages/render.ts";
 import { useGateway, useGatewayKit } from "./kit.ts";
 

@@ -1,11 +1,11 @@
 import { createHash, createPrivateKey, sign } from "node:crypto";
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { CheckOnline } from "protocol/contract/presence.ts";
-import { OnlineAgents, Ready, SelfTestGuide, SelfTestPass } from "protocol/contract/responses.ts";
-import { SESSION_OVER, SessionRecord } from "protocol/contract/session.ts";
-import { canonicalText } from "protocol/signing/canonical.ts";
-import { KEY_PREFIX } from "window/redis/keys.ts";
-import type { Session } from "window/sessions.ts";
+import { CheckOnline } from "relay-protocol/contract/presence.ts";
+import { OnlineAgents, Ready, SelfTestGuide, SelfTestPass } from "relay-protocol/contract/responses.ts";
+import { SESSION_OVER, SessionRecord } from "relay-protocol/contract/session.ts";
+import { canonicalText } from "relay-protocol/signing/canonical.ts";
+import { KEY_PREFIX } from "relay-window/redis/keys.ts";
+import type { Session } from "relay-window/sessions.ts";
 import { until } from "../../../test/support/until.ts";
 import { sessionRecord } from "../src/answers/session.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { generateApiKey } from "protocol/signing/api-key.ts";
+import { generateApiKey } from "relay-protocol/signing/api-key.ts";
 import { windowKeysIn } from "../../../test/support/window-view.ts";
 import { codeOf, post, type Running, useGateway, useGatewayKit } from "./kit.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { generateApiKey } from "protocol/signing/api-key.ts";
+import { generateApiKey } from "relay-protocol/signing/api-key.ts";
 import { codeOf, type Headers, post, useGateway, useGatewayKit } from "./kit.ts";
 
 const kit = useGatewayKit();

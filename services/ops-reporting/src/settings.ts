@@ -1,4 +1,4 @@
-import { settingsReader } from "runtime/settings.ts";
+import { settingsReader } from "relay-runtime/settings.ts";
 
 /** Settings of ops-reporting from the environment. @throws SettingsError that lists every invalid one. */
 export const readOpsReportingSettings = settingsReader(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { ActivationFunnel, STAGES } from "protocol/contract/reports/traffic.ts";
+import { ActivationFunnel, STAGES } from "relay-protocol/contract/reports/traffic.ts";
 import { activationFunnel } from "../src/reports/activation-funnel.ts";
 import { numbersIn, SETTINGS, sourceOf, WINDOWS } from "./report-sources.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { Diagnostics } from "protocol/contract/reports/checks.ts";
+import { Diagnostics } from "relay-protocol/contract/reports/checks.ts";
 import { activationOf } from "../src/reports/activation.ts";
 import { diagnostics } from "../src/reports/diagnostics.ts";
 import { FRESHNESS_MS, proofOf, SETTINGS, STARTED_AT, sourceOf, type WholeSource } from "./report-sources.ts";

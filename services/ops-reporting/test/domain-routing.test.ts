@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { DomainRouting } from "protocol/contract/reports/checks.ts";
+import { DomainRouting } from "relay-protocol/contract/reports/checks.ts";
 import { domainRouting, type ObservedRequest } from "../src/reports/domain-routing.ts";
 
 const SETTINGS = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { EconomicReadiness, READINESS_STAGES } from "protocol/contract/reports/checks.ts";
+import { EconomicReadiness, READINESS_STAGES } from "relay-protocol/contract/reports/checks.ts";
 import { economicReadiness } from "../src/reports/economic-readiness.ts";
 import { numbersIn, SETTINGS, sourceOf, WINDOWS } from "./report-sources.ts";
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "@jest/globals";
-import { FeedbackSummary } from "protocol/contract/reports/checks.ts";
+import { FeedbackSummary } from "relay-protocol/contract/reports/checks.ts";
 import {
   ACTIONABLE_CATEGORIES,
   BLOCKER_CATEGORIES,
   CATEGORIES,
   categoryOf,
   FeedbackRequest,
-} from "protocol/contract/requests.ts";
-import { surfaceLabelOf } from "protocol/contract/surfaces.ts";
+} from "relay-protocol/contract/requests.ts";
+import { surfaceLabelOf } from "relay-protocol/contract/surfaces.ts";
 import { feedbackSummary } from "../src/reports/feedback-summary.ts";
 import { numbersIn, proofOf, SETTINGS, sourceOf, WINDOWS } from "./report-sources.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
-import { PROOF_PRIVACY } from "protocol/contract/reports/common.ts";
-import { SessionProofRetention, TrafficDaily } from "protocol/contract/reports/traffic.ts";
+import { PROOF_PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import { SessionProofRetention, TrafficDaily } from "relay-protocol/contract/reports/traffic.ts";
 import { sessionProofRetention } from "../src/reports/session-proof-retention.ts";
 import { trafficDaily } from "../src/reports/traffic-daily.ts";
 import { proofOf, SETTINGS, sourceOf } from "./report-sources.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { RestartSurvivalCheck } from "protocol/contract/reports/checks.ts";
+import { RestartSurvivalCheck } from "relay-protocol/contract/reports/checks.ts";
 import { activationOf } from "../src/reports/activation.ts";
 import { restartSurvivalCheck } from "../src/reports/restart-survival-check.ts";
 import { numbersIn, SETTINGS, STARTED_AT, WINDOWS } from "./report-sources.ts";

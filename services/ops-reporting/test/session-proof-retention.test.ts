@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { SessionProofRetention } from "protocol/contract/reports/traffic.ts";
+import { SessionProofRetention } from "relay-protocol/contract/reports/traffic.ts";
 import { sessionProofRetention } from "../src/reports/session-proof-retention.ts";
 import { FRESHNESS_MS, numbersIn, proofOf, SETTINGS, STARTED_AT, sourceOf, WINDOWS } from "./report-sources.ts";
 

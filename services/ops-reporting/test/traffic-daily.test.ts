@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { TrafficDaily } from "protocol/contract/reports/traffic.ts";
+import { TrafficDaily } from "relay-protocol/contract/reports/traffic.ts";
 import { trafficDaily } from "../src/reports/traffic-daily.ts";
 import { FRESHNESS_MS, numbersIn, proofOf, SETTINGS, STARTED_AT, sourceOf, WINDOWS } from "./report-sources.ts";
 

@@ -1,4 +1,4 @@
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 
 /** What a connection may send before its first valid envelope. Source: docs/protocol.md#frames. */
 export class Allowance {

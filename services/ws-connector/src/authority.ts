@@ -1,14 +1,14 @@
-import { isCredentialKey, type KnownKeys } from "protocol/intake/credential-step.ts";
-import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
-import { keyIdOf } from "protocol/signing/key-ring.ts";
-import type { ReleaseReason } from "protocol/wire/credential.ts";
-import type { ErrorCode } from "protocol/wire/errors.ts";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
-import type { KeyStore } from "runtime/key-store.ts";
-import type { Acceptance, KeptCredential } from "window/acceptance/acceptance.ts";
-import type { AgentBringer } from "window/agent-limits.ts";
-import { principalOf } from "window/principal.ts";
-import type { HeldCredentials } from "window/route-asserter.ts";
+import { isCredentialKey, type KnownKeys } from "relay-protocol/intake/credential-step.ts";
+import type { VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
+import { keyIdOf } from "relay-protocol/signing/key-ring.ts";
+import type { ReleaseReason } from "relay-protocol/wire/credential.ts";
+import type { ErrorCode } from "relay-protocol/wire/errors.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
+import type { Acceptance, KeptCredential } from "relay-window/acceptance/acceptance.ts";
+import type { AgentBringer } from "relay-window/agent-limits.ts";
+import { principalOf } from "relay-window/principal.ts";
+import type { HeldCredentials } from "relay-window/route-asserter.ts";
 import type { Connection } from "./connection.ts";
 import { ConnectionCredentials } from "./connection-credentials.ts";
 

@@ -1,5 +1,5 @@
-import type { CloseCode } from "protocol/wire/close-codes.ts";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
+import type { CloseCode } from "relay-protocol/wire/close-codes.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type WebSocket from "ws";
 import type { Reading } from "./reading.ts";
 

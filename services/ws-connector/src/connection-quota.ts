@@ -1,9 +1,9 @@
-import { rateRefusal, ServiceError } from "protocol/contract/refusals.ts";
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import { rateRefusal, ServiceError } from "relay-protocol/contract/refusals.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
-import { AddressHash } from "runtime/http/address-hash.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
+import { AddressHash } from "relay-runtime/http/address-hash.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 
 /** Connections of one client address. */

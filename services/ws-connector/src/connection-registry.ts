@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { type AnnouncedLimits, announcedLimits } from "protocol/contract/frames.ts";
-import { ServiceError } from "protocol/contract/refusals.ts";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { labelsOf } from "window/principal.ts";
+import { type AnnouncedLimits, announcedLimits } from "relay-protocol/contract/frames.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
+import { labelsOf } from "relay-window/principal.ts";
 import type { WebSocket } from "ws";
 import type { CongestionNotices } from "./congestion.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";

@@ -1,9 +1,9 @@
 import type { Duplex } from "node:stream";
-import { CLOSE_CODES, type CloseCode } from "protocol/wire/close-codes.ts";
-import type { ErrorCode } from "protocol/wire/errors.ts";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { type Principal, rateHoldersOf } from "window/principal.ts";
+import { CLOSE_CODES, type CloseCode } from "relay-protocol/wire/close-codes.ts";
+import type { ErrorCode } from "relay-protocol/wire/errors.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
+import { type Principal, rateHoldersOf } from "relay-window/principal.ts";
 import type WebSocket from "ws";
 import { Closing } from "./closing.ts";
 import type { ConnectionCredentials } from "./connection-credentials.ts";

@@ -1,5 +1,5 @@
-import type { AcceptanceItem } from "window/acceptance/acceptance.ts";
-import type { Acceptor } from "window/acceptance/acceptor.ts";
+import type { AcceptanceItem } from "relay-window/acceptance/acceptance.ts";
+import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 
 /** For so long a decision is taken to its requester again. */
 const REPEATED_MS = 30_000;

@@ -1,10 +1,10 @@
-import type { AnnouncedLimits, ErrorFrame, NoticeFrame, PresenceAck } from "protocol/contract/frames.ts";
-import { notKept } from "protocol/contract/not-kept.ts";
-import type { DecidedSession, PendingSession } from "protocol/contract/session.ts";
-import type { ReleaseReason } from "protocol/wire/credential.ts";
-import type { Envelope } from "protocol/wire/envelope.ts";
-import { ERRORS, type ErrorCode, type FieldError } from "protocol/wire/errors.ts";
-import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
+import type { AnnouncedLimits, ErrorFrame, NoticeFrame, PresenceAck } from "relay-protocol/contract/frames.ts";
+import { notKept } from "relay-protocol/contract/not-kept.ts";
+import type { DecidedSession, PendingSession } from "relay-protocol/contract/session.ts";
+import type { ReleaseReason } from "relay-protocol/wire/credential.ts";
+import type { Envelope } from "relay-protocol/wire/envelope.ts";
+import { ERRORS, type ErrorCode, type FieldError } from "relay-protocol/wire/errors.ts";
+import type { DeliveryAcceptance, PresenceAcceptance } from "relay-window/acceptance/acceptance.ts";
 
 /** The frames that the relay sends, as JSON texts; `frame` is always the first member. Source: docs/protocol.md#frames. */
 

@@ -1,9 +1,9 @@
-import type { Logger } from "runtime/logging.ts";
-import { UNDONE } from "window/acceptance/acceptance.ts";
-import type { Touch, TouchAnswer, Touches } from "window/acceptance/touches.ts";
-import type { PodChannel } from "window/pod-channel.ts";
-import { REDIS_LIMITS } from "window/redis/limits.ts";
-import { everyPartition } from "window/redis/partitions.ts";
+import type { Logger } from "relay-runtime/logging.ts";
+import { UNDONE } from "relay-window/acceptance/acceptance.ts";
+import type { Touch, TouchAnswer, Touches } from "relay-window/acceptance/touches.ts";
+import type { PodChannel } from "relay-window/pod-channel.ts";
+import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
+import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "./connection.ts";
 
 /** A heartbeat that is gathered. */

@@ -1,6 +1,6 @@
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
-import type { Principal, RateHolder } from "window/principal.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
+import type { Principal, RateHolder } from "relay-window/principal.ts";
 import { Allowance } from "./allowance.ts";
 import { ConnectionRates, type PodRates, type RateWait } from "./connection-rates.ts";
 import { Pauses, type PausesOwner } from "./pauses.ts";

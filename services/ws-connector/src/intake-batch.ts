@@ -1,4 +1,4 @@
-import type { Logger } from "runtime/logging.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 
 /** How long a text waits at most. */
 export const BATCH_WAIT_MS = 25;

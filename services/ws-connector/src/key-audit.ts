@@ -1,4 +1,4 @@
-import type { KeyStore } from "runtime/key-store.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Connection } from "./connection.ts";
 import type { Registrar } from "./registrar.ts";
 

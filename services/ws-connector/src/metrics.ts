@@ -1,15 +1,15 @@
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
-import type { ErrorCode } from "protocol/wire/errors.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
-import { observeAnswers } from "runtime/metrics/observe-answers.ts";
-import type { Distribution, ServiceMetrics, Tally } from "runtime/metrics/service-metrics.ts";
-import type { Acceptor } from "window/acceptance/acceptor.ts";
-import type { Touches } from "window/acceptance/touches.ts";
-import { observeAcceptance, observeLinks, observeWindow } from "window/observe.ts";
-import type { PodChannel } from "window/pod-channel.ts";
-import type { ProcessWindow } from "window/process-window.ts";
-import type { RedisCalls } from "window/redis/redis-calls.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
+import type { ErrorCode } from "relay-protocol/wire/errors.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
+import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
+import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
+import type { Distribution, ServiceMetrics, Tally } from "relay-runtime/metrics/service-metrics.ts";
+import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
+import type { Touches } from "relay-window/acceptance/touches.ts";
+import { observeAcceptance, observeLinks, observeWindow } from "relay-window/observe.ts";
+import type { PodChannel } from "relay-window/pod-channel.ts";
+import type { ProcessWindow } from "relay-window/process-window.ts";
+import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import type { Outboxes } from "./outboxes.ts";
 import type { Probes } from "./probes.ts";
 

@@ -1,4 +1,4 @@
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 
 /** The bounds of an outbox, and why its connection is closed beyond one. Source: docs/security.md#limits. */
 export type OutboxLimit = "outbox" | "outbox_total" | "outbox_stalled";

@@ -1,4 +1,4 @@
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { SlowDown } from "./slow-down.ts";
 
 /** Who is paused. */

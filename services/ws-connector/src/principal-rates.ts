@@ -1,4 +1,4 @@
-import type { RateHolder } from "window/principal.ts";
+import type { RateHolder } from "relay-window/principal.ts";
 import { TokenBuckets } from "./token-bucket.ts";
 
 /**

@@ -1,11 +1,11 @@
-import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { createApp } from "runtime/http/app.ts";
-import { healthHandler } from "runtime/http/health.ts";
-import { requireUpgrade } from "runtime/http/require-upgrade.ts";
-import { mountSurfaces } from "runtime/http/router.ts";
-import type { Logger } from "runtime/logging.ts";
-import type { ReadinessSources } from "window/readiness.ts";
-import { readyHandler } from "window/ready-handler.ts";
+import { WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
+import { createApp } from "relay-runtime/http/app.ts";
+import { healthHandler } from "relay-runtime/http/health.ts";
+import { requireUpgrade } from "relay-runtime/http/require-upgrade.ts";
+import { mountSurfaces } from "relay-runtime/http/router.ts";
+import type { Logger } from "relay-runtime/logging.ts";
+import type { ReadinessSources } from "relay-window/readiness.ts";
+import { readyHandler } from "relay-window/ready-handler.ts";
 
 export interface ProbeOptions extends ReadinessSources {
   readonly logger: Logger;

@@ -1,4 +1,4 @@
-import type { Acceptance, Prepared } from "window/acceptance/acceptance.ts";
+import type { Acceptance, Prepared } from "relay-window/acceptance/acceptance.ts";
 
 /**
  * A session.approve, a session.reject and, over several partitions, a session.request are prepared before their acceptance: a

@@ -1,4 +1,4 @@
-import { settingsReader } from "runtime/settings.ts";
+import { settingsReader } from "relay-runtime/settings.ts";
 
 /** Settings of the ws-connector. */
 export const readWsConnectorSettings = settingsReader(

@@ -1,7 +1,7 @@
-import { isCredentialKey } from "protocol/intake/credential-step.ts";
-import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
-import type { Candidate, ShapedEnvelope, VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
+import { isCredentialKey } from "relay-protocol/intake/credential-step.ts";
+import { isRefusal, type Refusal } from "relay-protocol/intake/refusal.ts";
+import type { Candidate, ShapedEnvelope, VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
+import type { EnvelopeVerifier } from "relay-runtime/verification/envelope-verifier.ts";
 
 /** How an envelope came in. */
 export interface Arrival {

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
-import { KeysFile } from "protocol/contract/keys-file.ts";
-import { KeyRing } from "protocol/signing/key-ring.ts";
+import { KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { KeyRing } from "relay-protocol/signing/key-ring.ts";
 import {
   AGENT,
   CLAIMS,

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connection } from "../src/connection.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";

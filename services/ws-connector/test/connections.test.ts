@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import type { CongestionNotices } from "../src/congestion.ts";
 import type { Connection } from "../src/connection.ts";
 import { ConnectionQuota, type CountedConnection, type QuotaSettings } from "../src/connection-quota.ts";

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { Tally } from "runtime/metrics/service-metrics.ts";
-import type { SpanOptions } from "runtime/tracing/span.ts";
-import type { Tracing } from "runtime/tracing/tracing.ts";
-import { KnownEpochs } from "window/known-epochs.ts";
-import type { PodChannel, PodChannelEvents } from "window/pod-channel.ts";
-import { partitionOf } from "window/redis/partitions.ts";
+import { Tally } from "relay-runtime/metrics/service-metrics.ts";
+import type { SpanOptions } from "relay-runtime/tracing/span.ts";
+import type { Tracing } from "relay-runtime/tracing/tracing.ts";
+import { KnownEpochs } from "relay-window/known-epochs.ts";
+import type { PodChannel, PodChannelEvents } from "relay-window/pod-channel.ts";
+import { partitionOf } from "relay-window/redis/partitions.ts";
 import type { ConnectionRegistry } from "../src/connection-registry.ts";
 import { deliverFrom } from "../src/deliveries.ts";
 import { RecentDeliveries } from "../src/recent-deliveries.ts";

@@ -8,12 +8,12 @@ import {
   ErrorFrame,
   HelloFrame,
   NoticeFrame,
-} from "protocol/contract/frames.ts";
-import { PENDING } from "protocol/contract/session.ts";
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
-import type { Envelope } from "protocol/wire/envelope.ts";
-import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
-import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
+} from "relay-protocol/contract/frames.ts";
+import { PENDING } from "relay-protocol/contract/session.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
+import type { Envelope } from "relay-protocol/wire/envelope.ts";
+import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
+import type { DeliveryAcceptance, PresenceAcceptance } from "relay-window/acceptance/acceptance.ts";
 import {
   deliverFrame,
   deliveryAck,

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
-import { createLogger } from "runtime/logging.ts";
-import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import { type Acceptance, type PresenceAcceptance, UNDONE } from "window/acceptance/acceptance.ts";
-import type { Touch, TouchAnswer, Touches } from "window/acceptance/touches.ts";
-import type { PodChannel } from "window/pod-channel.ts";
-import { REDIS_LIMITS } from "window/redis/limits.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
+import { createLogger } from "relay-runtime/logging.ts";
+import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
+import { type Acceptance, type PresenceAcceptance, UNDONE } from "relay-window/acceptance/acceptance.ts";
+import type { Touch, TouchAnswer, Touches } from "relay-window/acceptance/touches.ts";
+import type { PodChannel } from "relay-window/pod-channel.ts";
+import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { ED25519, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Connection } from "../src/connection.ts";

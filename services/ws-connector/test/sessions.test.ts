@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import type { SessionLimit } from "protocol/contract/refusals.ts";
-import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
+import type { SessionLimit } from "relay-protocol/contract/refusals.ts";
+import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
+import type { Acceptance, AcceptanceItem, Prepared } from "relay-window/acceptance/acceptance.ts";
 import { KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import { DecisionRepeats, type PreparedItem } from "../src/decision-repeats.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
-import type { PrincipalShares } from "window/principal-shares.ts";
-import { REDIS_LIMITS } from "window/redis/limits.ts";
+import type { PrincipalShares } from "relay-window/principal-shares.ts";
+import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";
 import { ShareLeases } from "../src/share-leases.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
-import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
-import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
-import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
+import { isRefusal, type Refusal } from "relay-protocol/intake/refusal.ts";
+import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
+import { EnvelopeVerifier } from "relay-runtime/verification/envelope-verifier.ts";
+import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
 import { ED25519, HMAC, KEYS, NOW, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import { type Arrival, VerificationQueue } from "../src/verification-queue.ts";

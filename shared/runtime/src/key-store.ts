@@ -1,8 +1,8 @@
-import { KeysFile } from "protocol/contract/keys-file.ts";
-import { fieldErrors, IN_PLAIN_WORDS } from "protocol/intake/refusal.ts";
-import { KeyRing, KeysFileError } from "protocol/signing/key-ring.ts";
-import type { FieldError } from "protocol/wire/errors.ts";
-import { parseJson } from "protocol/wire/json.ts";
+import { KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { fieldErrors, IN_PLAIN_WORDS } from "relay-protocol/intake/refusal.ts";
+import { KeyRing, KeysFileError } from "relay-protocol/signing/key-ring.ts";
+import type { FieldError } from "relay-protocol/wire/errors.ts";
+import { parseJson } from "relay-protocol/wire/json.ts";
 import { FileFollower } from "./file-follower.ts";
 import type { Logger } from "./logging.ts";
 import { type FileError, readRegularFile } from "./regular-file.ts";

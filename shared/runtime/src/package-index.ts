@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { PackageIndex } from "protocol/contract/packages.ts";
+import { PackageIndex } from "relay-protocol/contract/packages.ts";
 import { SettingsError } from "./settings.ts";
 
 const EMPTY: PackageIndex = { sources: "", packages: [] };

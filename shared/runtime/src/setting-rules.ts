@@ -1,4 +1,4 @@
-import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { SURFACES, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 
 /** Rules of the texts of settings (`settings-catalogue.ts`). */
 

@@ -1,5 +1,11 @@
-import { PROOF_IDENTITIES } from "protocol/contract/reports/common.ts";
-import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
+import { PROOF_IDENTITIES } from "relay-protocol/contract/reports/common.ts";
+import {
+  ENVELOPE_LIMITS,
+  HTTP_LIMITS,
+  PRESENCE_LIMITS,
+  SESSION_LIMITS,
+  WINDOW_LIMITS,
+} from "relay-protocol/wire/limits.ts";
 import { z } from "zod";
 import { LOG_LEVELS } from "./logging.ts";
 import { isRedisUrl } from "./redis-url.ts";

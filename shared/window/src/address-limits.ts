@@ -1,8 +1,8 @@
-import { rateRefusal, ServiceError } from "protocol/contract/refusals.ts";
+import { rateRefusal, ServiceError } from "relay-protocol/contract/refusals.ts";
 
-import { anonymousId } from "runtime/anonymous-id.ts";
-import { networkOf } from "runtime/http/client-address.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
+import { anonymousId } from "relay-runtime/anonymous-id.ts";
+import { networkOf } from "relay-runtime/http/client-address.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { RateLimit } from "./rate-limit.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";

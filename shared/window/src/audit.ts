@@ -1,5 +1,5 @@
-import type { AuditLog } from "runtime/audit-log.ts";
-import type { KeyStore } from "runtime/key-store.ts";
+import type { AuditLog } from "relay-runtime/audit-log.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { ProcessWindow } from "./process-window.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import type { SurfaceId } from "protocol/contract/surfaces.ts";
-import { WINDOW_LIMITS } from "protocol/wire/limits.ts";
-import type { Service } from "runtime/lifecycle.ts";
+import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { Service } from "relay-runtime/lifecycle.ts";
 import { GatheredJourneys } from "./journeys.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys } from "./redis/keys.ts";

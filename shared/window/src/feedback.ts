@@ -1,5 +1,5 @@
-import { categoryOf, type FeedbackRequest, sentimentOf } from "protocol/contract/requests.ts";
-import { surfaceLabelOf } from "protocol/contract/surfaces.ts";
+import { categoryOf, type FeedbackRequest, sentimentOf } from "relay-protocol/contract/requests.ts";
+import { surfaceLabelOf } from "relay-protocol/contract/surfaces.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys } from "./redis/keys.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";

@@ -1,4 +1,4 @@
-import { WINDOW_LIMITS } from "protocol/wire/limits.ts";
+import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { PresenceCounts } from "./presence.ts";
 import type { WindowIdentity } from "./window-identity.ts";
 

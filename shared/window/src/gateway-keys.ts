@@ -1,4 +1,4 @@
-import { GATEWAY_KEY_LIMITS } from "protocol/wire/limits.ts";
+import { GATEWAY_KEY_LIMITS } from "relay-protocol/wire/limits.ts";
 import { controlKeys } from "./redis/keys.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 

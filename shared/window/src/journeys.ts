@@ -1,6 +1,6 @@
-import { STAGE_OF_ACTION } from "protocol/contract/reports/traffic.ts";
-import type { SurfaceId } from "protocol/contract/surfaces.ts";
-import { WINDOW_LIMITS } from "protocol/wire/limits.ts";
+import { STAGE_OF_ACTION } from "relay-protocol/contract/reports/traffic.ts";
+import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { type Journey, parseJourney, stageBit } from "./records/journey.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";

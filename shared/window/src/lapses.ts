@@ -1,5 +1,5 @@
-import type { Place } from "protocol/contract/refusals.ts";
-import type { Logger } from "runtime/logging.ts";
+import type { Place } from "relay-protocol/contract/refusals.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys } from "./redis/keys.ts";
 import { CONTROL_SLOT, slotOfPartition } from "./redis/partitions.ts";

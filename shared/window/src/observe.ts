@@ -1,5 +1,5 @@
-import type { LimitName } from "runtime/metrics/catalogue.ts";
-import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
+import type { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import type { AcceptanceObserver } from "./acceptance/acceptance.ts";
 import type { Counters } from "./counters.ts";
 import { outOfReach, SLOTS } from "./redis/partitions.ts";

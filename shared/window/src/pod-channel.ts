@@ -1,5 +1,5 @@
-import type { RedisDownKind } from "protocol/contract/responses.ts";
-import type { Service } from "runtime/lifecycle.ts";
+import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
+import type { Service } from "relay-runtime/lifecycle.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { mostTelling } from "./redis/link-down.ts";

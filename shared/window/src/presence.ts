@@ -1,5 +1,5 @@
-import type { PresenceStatus, Severity } from "protocol/contract/presence.ts";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import type { PresenceStatus, Severity } from "relay-protocol/contract/presence.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { reachedOf } from "./reached-partitions.ts";
 import { CONGESTED } from "./records/route.ts";

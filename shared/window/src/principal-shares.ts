@@ -1,4 +1,4 @@
-import type { LimitName } from "runtime/metrics/catalogue.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { holderDigestOf } from "./holder-digest.ts";
 import type { RateHolder } from "./principal.ts";
 import { partitionKeys } from "./redis/keys.ts";

@@ -1,4 +1,4 @@
-import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
+import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 
 /**
  * Who answers for what came in: the key that signed it, the issuer of its credential, or the API key that a gateway was given.

@@ -1,5 +1,5 @@
-import type { Service } from "runtime/lifecycle.ts";
-import type { Logger } from "runtime/logging.ts";
+import type { Service } from "relay-runtime/lifecycle.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { LinkDownError } from "./redis/link-down.ts";

@@ -1,5 +1,5 @@
-import type { Service } from "runtime/lifecycle.ts";
-import type { Logger } from "runtime/logging.ts";
+import type { Service } from "relay-runtime/lifecycle.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { outOfReach } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 

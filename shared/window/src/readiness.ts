@@ -1,6 +1,6 @@
-import { PRIVACY } from "protocol/contract/reports/common.ts";
-import type { Degradation, NotReadyReason, Ready } from "protocol/contract/responses.ts";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import type { Degradation, NotReadyReason, Ready } from "relay-protocol/contract/responses.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import type { z } from "zod";
 import { fleetAdvice, timesOf } from "./fleet-advice.ts";
 import type { PodChannel } from "./pod-channel.ts";

@@ -1,6 +1,6 @@
-import { ServiceError } from "protocol/contract/refusals.ts";
-import type { ServiceName } from "protocol/contract/surface.ts";
-import type { Handler } from "runtime/http/router.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
+import type { Handler } from "relay-runtime/http/router.ts";
 import { type ReadinessSources, readReadiness } from "./readiness.ts";
 
 /**

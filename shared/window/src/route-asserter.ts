@@ -1,4 +1,4 @@
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type AgentBringer, type AgentLimits, agentLimitArgs, limitsOfPartition } from "./agent-limits.ts";
 import { KnownEpochs } from "./known-epochs.ts";
 import type { ProcessWindow } from "./process-window.ts";

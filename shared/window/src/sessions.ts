@@ -1,4 +1,4 @@
-import type { SessionStatus } from "protocol/contract/session.ts";
+import type { SessionStatus } from "relay-protocol/contract/session.ts";
 import { partitionOfSession } from "./acceptance/envelope-digest.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { parseSession, type SessionRecord, type SessionState, statusOf } from "./records/session-records.ts";

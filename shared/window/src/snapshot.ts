@@ -1,4 +1,4 @@
-import { SESSION_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
+import { SESSION_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type Lapses, lapsesOf } from "./lapses.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { reachedOf } from "./reached-partitions.ts";

@@ -1,5 +1,5 @@
-import type { DeliveryStatus } from "protocol/contract/presence.ts";
-import type { TargetDecision } from "protocol/contract/session.ts";
+import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
+import type { TargetDecision } from "relay-protocol/contract/session.ts";
 import { type Presence, presenceOf, timeOf } from "./presence.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { CONGESTED } from "./records/route.ts";

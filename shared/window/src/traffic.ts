@@ -1,5 +1,5 @@
-import { anonymousId } from "runtime/anonymous-id.ts";
-import type { OnAnswer } from "runtime/http/router.ts";
+import { anonymousId } from "relay-runtime/anonymous-id.ts";
+import type { OnAnswer } from "relay-runtime/http/router.ts";
 import type { Counters } from "./counters.ts";
 import type { ProcessWindow } from "./process-window.ts";
 

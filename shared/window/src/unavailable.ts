@@ -1,6 +1,6 @@
-import { type Place, partRefusal, ServiceError } from "protocol/contract/refusals.ts";
+import { type Place, partRefusal, ServiceError } from "relay-protocol/contract/refusals.ts";
 
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 
 /** The refusal for whatever needs Redis while it does not answer. @param cause what Redis or the client said. */
 export function unavailable(cause?: unknown): ServiceError {

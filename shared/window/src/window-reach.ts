@@ -1,5 +1,5 @@
-import { ServiceError } from "protocol/contract/refusals.ts";
-import type { NotReadyReason, RedisDownKind } from "protocol/contract/responses.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { NotReadyReason, RedisDownKind } from "relay-protocol/contract/responses.ts";
 import { type PresenceCounts, type PresenceStore, sumOfCounts } from "./presence.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";

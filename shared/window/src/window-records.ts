@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { ServiceError } from "protocol/contract/refusals.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
 import { everyPartition } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";

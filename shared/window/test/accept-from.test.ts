@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { PresenceStore } from "../src/presence.ts";
 import type { Principal } from "../src/principal.ts";
 import { acceptFromOf } from "../src/records/accept-from.ts";

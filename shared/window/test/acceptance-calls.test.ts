@@ -1,8 +1,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
-import { createLogger } from "runtime/logging.ts";
-import { METRICS } from "runtime/metrics/catalogue.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
+import { createLogger } from "relay-runtime/logging.ts";
+import { METRICS } from "relay-runtime/metrics/catalogue.ts";
 import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import type { AcceptanceItem, Prepared } from "../src/acceptance/acceptance.ts";

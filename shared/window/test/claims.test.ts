@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import slotOf from "cluster-key-slot";
-import type { Envelope } from "protocol/wire/envelope.ts";
-import { HTTP_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import type { Envelope } from "relay-protocol/wire/envelope.ts";
+import { HTTP_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Acceptance, Claim, Prepared } from "../src/acceptance/acceptance.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import type { Envelope } from "protocol/wire/envelope.ts";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import type { Envelope } from "relay-protocol/wire/envelope.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
 import { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { until } from "../../../test/support/until.ts";

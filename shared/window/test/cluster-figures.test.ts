@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
-import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
+import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";

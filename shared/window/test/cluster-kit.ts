@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll } from "@jest/globals";
-import { createLogger } from "runtime/logging.ts";
+import { createLogger } from "relay-runtime/logging.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
 import type { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { watchLeaks } from "../../../test/support/until.ts";

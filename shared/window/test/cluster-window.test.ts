@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
-import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
+import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
 import { GuardedCluster } from "../../../test/support/deployed-users.ts";
 import type { RedisUser } from "../../../test/support/test-redis.ts";

@@ -1,8 +1,14 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { BLOCKER_CATEGORIES, CATEGORIES, categoryOf, SENTIMENTS, sentimentOf } from "protocol/contract/requests.ts";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, type SurfaceId, surfaceLabelOf } from "protocol/contract/surfaces.ts";
-import { anonymousId } from "runtime/anonymous-id.ts";
+import {
+  BLOCKER_CATEGORIES,
+  CATEGORIES,
+  categoryOf,
+  SENTIMENTS,
+  sentimentOf,
+} from "relay-protocol/contract/requests.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId, surfaceLabelOf } from "relay-protocol/contract/surfaces.ts";
+import { anonymousId } from "relay-runtime/anonymous-id.ts";
 import { until } from "../../../test/support/until.ts";
 import { openAnotherWindow } from "../../../test/support/window-view.ts";
 import { Counters } from "../src/counters.ts";

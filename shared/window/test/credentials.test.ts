@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { GATEWAY_KEY_LIMITS, PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import { GATEWAY_KEY_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { fillTo, unlimited } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import type { KeptCredential } from "../src/acceptance/acceptance.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { ReplyError } from "ioredis";
-import type { Logger } from "runtime/logging.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { addFeedback } from "../src/feedback.ts";

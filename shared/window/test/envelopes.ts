@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { Envelope } from "protocol/wire/envelope.ts";
+import type { Envelope } from "relay-protocol/wire/envelope.ts";
 import type { Acceptance, Claim, DeliveryAcceptance, PresenceAcceptance } from "../src/acceptance/acceptance.ts";
 
 export const [ALICE, BOB, CAROL, MALLORY] = ["agent://alice", "agent://bob", "agent://carol", "agent://mallory"] as [

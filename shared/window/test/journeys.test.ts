@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import type { SurfaceId } from "protocol/contract/surfaces.ts";
-import { WINDOW_LIMITS } from "protocol/wire/limits.ts";
+import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";

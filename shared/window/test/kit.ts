@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeEach, jest } from "@jest/globals";
 import { Redis } from "ioredis";
-import { type Envelope, kindOf } from "protocol/wire/envelope.ts";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
-import { createLogger, type Logger } from "runtime/logging.ts";
+import { type Envelope, kindOf } from "relay-protocol/wire/envelope.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
+import { createLogger, type Logger } from "relay-runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import { countersOf, windowKeysIn } from "../../../test/support/window-view.ts";

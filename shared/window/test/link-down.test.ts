@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import type { RedisDownKind } from "protocol/contract/responses.ts";
-import { createLogger } from "runtime/logging.ts";
+import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
+import { createLogger } from "relay-runtime/logging.ts";
 import { FakeRedis, RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { fillTo, unlimited } from "../../../test/support/test-redis.ts";
 import { ownTime } from "../../../test/support/time.ts";

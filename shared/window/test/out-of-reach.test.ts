@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
-import { createLogger } from "runtime/logging.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
+import { createLogger } from "relay-runtime/logging.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { ReachLog } from "../src/reach-log.ts";

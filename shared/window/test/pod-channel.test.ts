@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { Redis } from "ioredis";
-import { createLogger } from "runtime/logging.ts";
+import { createLogger } from "relay-runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { ownTime } from "../../../test/support/time.ts";
 import { until, watchLeaks } from "../../../test/support/until.ts";

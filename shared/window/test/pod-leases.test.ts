@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { PodChannel } from "../src/pod-channel.ts";
 import { PresenceStore } from "../src/presence.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { readingWindow } from "../../../test/support/window-view.ts";
 import { CongestionMarks } from "../src/congestion.ts";
 import { canDeliverRealtime, PresenceStore, presenceOf } from "../src/presence.ts";

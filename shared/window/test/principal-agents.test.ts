@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { everythingIn } from "../../../test/support/test-redis.ts";
 import { holderDigestOf } from "../src/holder-digest.ts";
 import { PrincipalAgentsReader } from "../src/principal-agents.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
-import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
+import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import { seriesIn } from "../../../test/support/http.ts";
 import { until } from "../../../test/support/until.ts";
 import { openAnotherWindow } from "../../../test/support/window-view.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { SESSION_ID_PATTERN } from "protocol/wire/envelope.ts";
+import { SESSION_ID_PATTERN } from "relay-protocol/wire/envelope.ts";
 import { guardDigestOf, partitionOfSession, sessionIdOf } from "../src/acceptance/envelope-digest.ts";
 import { parseChannelLine, textWithTrace } from "../src/records/channel-line.ts";
 import { formatCredential, formatCredentials, parseCredentials } from "../src/records/credential.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { createLogger } from "runtime/logging.ts";
+import { createLogger } from "relay-runtime/logging.ts";
 import { ownTime } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { createLogger } from "runtime/logging.ts";
+import { createLogger } from "relay-runtime/logging.ts";
 import { emptyAgain, everythingIn, fillTo, unlimited } from "../../../test/support/test-redis.ts";
 import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";

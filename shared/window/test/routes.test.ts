@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { CREDENTIAL_LIMITS, PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import { CREDENTIAL_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { disconnect } from "../src/disconnect.ts";
 import { holderDigestOf } from "../src/holder-digest.ts";

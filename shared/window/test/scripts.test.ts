@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, jest, test } from "@jest/globals";
 import slotOf from "cluster-key-slot";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type MonitoredCommand, RedisMonitor } from "../../../test/support/test-redis.ts";
 import { Touches } from "../src/acceptance/touches.ts";
 import { CongestionMarks } from "../src/congestion.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { PENDING } from "protocol/contract/session.ts";
-import { CREDENTIAL_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { PENDING } from "relay-protocol/contract/session.ts";
+import { CREDENTIAL_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type Principal, principalOf } from "../src/principal.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readSession } from "../src/sessions.ts";

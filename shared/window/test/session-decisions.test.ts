@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { PENDING } from "protocol/contract/session.ts";
-import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { PENDING } from "relay-protocol/contract/session.ts";
+import { ENVELOPE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Prepared } from "../src/acceptance/acceptance.ts";
 import { guardBucketOf } from "../src/acceptance/guard-bucket.ts";
 import { partitionKeys } from "../src/redis/keys.ts";

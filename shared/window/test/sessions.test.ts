@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { PENDING } from "protocol/contract/session.ts";
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { PENDING } from "relay-protocol/contract/session.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { readSession } from "../src/sessions.ts";
 import { readTarget } from "../src/targets.ts";
 import { ALICE, BOB, CAROL, decisionOf, delivery, envelopeOf, messageOf, requestOf, textOf } from "./envelopes.ts";

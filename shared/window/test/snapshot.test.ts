@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import type { Place } from "protocol/contract/refusals.ts";
-import { SESSION_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
+import type { Place } from "relay-protocol/contract/refusals.ts";
+import { SESSION_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { readingWindow } from "../../../test/support/window-view.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";

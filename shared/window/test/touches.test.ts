@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { ENVELOPE_LIMITS, PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import { ENVELOPE_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { type Touch, type TouchAnswer, Touches } from "../src/acceptance/touches.ts";
 import { holderDigestOf } from "../src/holder-digest.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer, Wait } from "testcontainers";
 import { until } from "../../support/until.ts";
 import { asEdge, EDGE_IMAGE } from "../support/edge.ts";

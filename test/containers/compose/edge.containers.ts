@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { Connectors } from "protocol/contract/packages.ts";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, type SurfaceId, serviceOf } from "protocol/contract/surfaces.ts";
+import { Connectors } from "relay-protocol/contract/packages.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId, serviceOf } from "relay-protocol/contract/surfaces.ts";
 import { AgentSocket, ed25519Key, type Frame, signed } from "../../support/agent.ts";
 import { seriesIn } from "../../support/http.ts";
 import { until } from "../../support/until.ts";

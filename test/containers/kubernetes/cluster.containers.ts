@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import type { IContainer } from "kubernetes-models/v1";
-import { settingsReader } from "runtime/settings.ts";
+import { settingsReader } from "relay-runtime/settings.ts";
 import { codeBlock } from "../../support/documents.ts";
 import { environmentOf } from "./environment.ts";
 import {

@@ -1,5 +1,5 @@
 import type { IContainer, IEnvVar } from "kubernetes-models/v1";
-import { SettingsError } from "runtime/settings.ts";
+import { SettingsError } from "relay-runtime/settings.ts";
 import { type Manifest, named } from "./manifests.ts";
 
 /** Environments of the containers, made as the kubelet makes them. */

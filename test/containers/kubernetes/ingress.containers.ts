@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES, serviceOf, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
 import { isBelow } from "../../support/http.ts";
 import { environmentOf } from "./environment.ts";

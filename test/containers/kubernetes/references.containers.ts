@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import type { IContainer } from "kubernetes-models/v1";
-import { METRICS } from "runtime/metrics/catalogue.ts";
+import { METRICS } from "relay-runtime/metrics/catalogue.ts";
 import {
   containersOf,
   type Manifest,

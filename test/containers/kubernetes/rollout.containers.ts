@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import type { IPodSpec } from "kubernetes-models/v1";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
 import { kubernetesFile } from "../../support/sources.ts";
 import { environmentOf } from "./environment.ts";

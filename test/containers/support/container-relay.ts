@@ -1,7 +1,7 @@
 import { chmod } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import {
   getContainerRuntimeClient,
   Network,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Connector } from "agent-relay-connector";
-import { Connectors } from "protocol/contract/packages.ts";
+import { Connectors } from "relay-protocol/contract/packages.ts";
 import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer, Wait } from "testcontainers";
 import { AgentRelayContainer, type StartedAgentRelayContainer } from "../../../testing/src/container.ts";
 import { installedSample } from "../../examples/sample-project.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, expect } from "@jest/globals";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import { type Held, MEMORY_PROBE, type PodProcess } from "../../support/pod-process.ts";
 import type { Pod, TestRelay } from "../../support/relay.ts";
 import { until } from "../../support/until.ts";

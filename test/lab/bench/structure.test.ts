@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { SCRIPTS, type ScriptName } from "window/redis/scripts.ts";
+import { SCRIPTS, type ScriptName } from "relay-window/redis/scripts.ts";
 import type { Pod } from "../../support/relay.ts";
 import { type MonitoredCommand, RedisMonitor } from "../../support/test-redis.ts";
 import { until } from "../../support/until.ts";

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "@jest/globals";
-import { CONTROL_SLOT } from "window/redis/partitions.ts";
+import { CONTROL_SLOT } from "relay-window/redis/partitions.ts";
 import { FIRST_START } from "../../../connector/src/limits.ts";
 import { record, WholeStage } from "../../../connector/test/kit.ts";
 import { ClusterRelay } from "../../cluster/support/cluster-relay.ts";

@@ -1,4 +1,4 @@
-import { GUIDE_SURFACES, REPORT_SURFACES } from "protocol/contract/report-surfaces.ts";
+import { GUIDE_SURFACES, REPORT_SURFACES } from "relay-protocol/contract/report-surfaces.ts";
 import type { Ledger } from "../../support/ledger.ts";
 import { type Fleet, GATEWAY, REPORTING } from "./fleet.ts";
 import { anyOf, type Pace } from "./pace.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CONNECTION_LIMITS } from "protocol/wire/limits.ts";
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Fields, Frame } from "../../support/agent.ts";
 import type { Ledger } from "../../support/ledger.ts";
 import { ReturningAgent } from "../../support/returning-agent.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { until } from "../../support/until.ts";
 import { use } from "../../support/use-relay.ts";
 import { AGENTS } from "../faults/support/catalogue.ts";

@@ -1,12 +1,12 @@
-import { notKept } from "protocol/contract/not-kept.ts";
-import { targetDelivery } from "protocol/contract/presence.ts";
-import { REPUTATION_POLICY } from "protocol/contract/reports/common.ts";
-import type { SimpleSendRequest, SimpleSessionRequest } from "protocol/contract/requests.ts";
-import type { AcceptedEnvelope, AcceptedSession } from "protocol/contract/responses.ts";
-import { PENDING } from "protocol/contract/session.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { SESSION_LIMITS } from "protocol/wire/limits.ts";
-import type { FirstAnswer } from "window/acceptance/acceptance.ts";
+import { notKept } from "relay-protocol/contract/not-kept.ts";
+import { targetDelivery } from "relay-protocol/contract/presence.ts";
+import { REPUTATION_POLICY } from "relay-protocol/contract/reports/common.ts";
+import type { SimpleSendRequest, SimpleSessionRequest } from "relay-protocol/contract/requests.ts";
+import type { AcceptedEnvelope, AcceptedSession } from "relay-protocol/contract/responses.ts";
+import { PENDING } from "relay-protocol/contract/session.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { FirstAnswer } from "relay-window/acceptance/acceptance.ts";
 
 /**
  * The 202 bodies. They are made of the request and of what the first acceptance said, and of nothing else: that is why

@@ -1,4 +1,4 @@
-import type { Contact } from "protocol/contract/responses.ts";
+import type { Contact } from "relay-protocol/contract/responses.ts";
 
 /** What feedback can and cannot do; it stands wherever feedback is offered. Source: docs/reports.md#feedback. */
 export const FEEDBACK_REACH =

@@ -1,13 +1,13 @@
-import { rateRefusal, ServiceError } from "protocol/contract/refusals.ts";
-import { IDEMPOTENCY_KEY_PATTERN } from "protocol/contract/requests.ts";
-import type { SurfaceId } from "protocol/contract/surfaces.ts";
-import type { ApiKeyEntry } from "protocol/signing/key-ring.ts";
+import { rateRefusal, ServiceError } from "relay-protocol/contract/refusals.ts";
+import { IDEMPOTENCY_KEY_PATTERN } from "relay-protocol/contract/requests.ts";
+import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import type { ApiKeyEntry } from "relay-protocol/signing/key-ring.ts";
 
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
-import { readBody } from "runtime/http/body.ts";
-import type { SurfaceContext } from "runtime/http/router.ts";
-import type { KeyStore } from "runtime/key-store.ts";
-import { RATE_WINDOW_SECONDS, type Usage } from "window/rate-limit.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
+import { readBody } from "relay-runtime/http/body.ts";
+import type { SurfaceContext } from "relay-runtime/http/router.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
+import { RATE_WINDOW_SECONDS, type Usage } from "relay-window/rate-limit.ts";
 import type { z } from "zod";
 import type { GatewaySettings } from "../settings.ts";
 import type { RateLimits } from "./rate-limits.ts";

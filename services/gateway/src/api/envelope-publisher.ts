@@ -1,14 +1,14 @@
 import { createHmac } from "node:crypto";
-import { ServiceError, sessionRefusal } from "protocol/contract/refusals.ts";
-import { canonicalJson, canonicalText } from "protocol/signing/canonical.ts";
-import type { JsonObject, UnsignedEnvelope } from "protocol/wire/envelope.ts";
+import { ServiceError, sessionRefusal } from "relay-protocol/contract/refusals.ts";
+import { canonicalJson, canonicalText } from "relay-protocol/signing/canonical.ts";
+import type { JsonObject, UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
 
-import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
-import type { TraceSpan } from "runtime/tracing/span.ts";
-import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "window/acceptance/acceptance.ts";
-import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { principalOfApiKey } from "window/principal.ts";
-import { OutOfReachError, unavailable } from "window/unavailable.ts";
+import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { TraceSpan } from "relay-runtime/tracing/span.ts";
+import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "relay-window/acceptance/acceptance.ts";
+import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
+import { principalOfApiKey } from "relay-window/principal.ts";
+import { OutOfReachError, unavailable } from "relay-window/unavailable.ts";
 import type { GatewayKey } from "../gateway-key.ts";
 import type { AuthenticatedRequest } from "./authentication.ts";
 import { newEnvelopeId } from "./envelope-id.ts";

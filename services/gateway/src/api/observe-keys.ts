@@ -1,10 +1,10 @@
 import type Koa from "koa";
-import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
-import type { AuditLog } from "runtime/audit-log.ts";
-import type { KeyStore } from "runtime/key-store.ts";
-import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
-import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
-import { bringerOf, labelsOf, principalOfApiKey } from "window/principal.ts";
+import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
+import type { AuditLog } from "relay-runtime/audit-log.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
+import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
+import type { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
+import { bringerOf, labelsOf, principalOfApiKey } from "relay-window/principal.ts";
 
 /**
  * Counts, by API key, the requests with a valid key that were refused, and has them audited; faults of the relay are not the key's. Counts

@@ -1,7 +1,7 @@
-import { problemOf, refusalOf } from "runtime/http/problem.ts";
-import type { SurfaceContext } from "runtime/http/router.ts";
-import type { TraceSpan } from "runtime/tracing/span.ts";
-import type { Tracing } from "runtime/tracing/tracing.ts";
+import { problemOf, refusalOf } from "relay-runtime/http/problem.ts";
+import type { SurfaceContext } from "relay-runtime/http/router.ts";
+import type { TraceSpan } from "relay-runtime/tracing/span.ts";
+import type { Tracing } from "relay-runtime/tracing/tracing.ts";
 
 /**
  * Does the work of a request that was authenticated, is within its rate and has a valid body in a span, from when it came in; in the trace that its `traceparent`

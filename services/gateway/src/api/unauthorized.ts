@@ -1,5 +1,5 @@
-import { ServiceError } from "protocol/contract/refusals.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { contactOf } from "../answers/contact.ts";
 
 /** The refusals that only the relay's operator can help with: their hint says how to reach one. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, gzip, constants as zlib } from "node:zlib";
-import { type Encoding, encodingFor } from "runtime/http/compression.ts";
-import type { SurfaceContext } from "runtime/http/router.ts";
+import { type Encoding, encodingFor } from "relay-runtime/http/compression.ts";
+import type { SurfaceContext } from "relay-runtime/http/router.ts";
 
 /** A document as it is sent in one encoding. */
 interface Representation {

@@ -7,10 +7,10 @@ import {
   type Connectors,
   type PackageRecord,
   RELAY_ADDRESS,
-} from "protocol/contract/packages.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { readPackageIndex } from "runtime/package-index.ts";
-import { SettingsError } from "runtime/settings.ts";
+} from "relay-protocol/contract/packages.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { readPackageIndex } from "relay-runtime/package-index.ts";
+import { SettingsError } from "relay-runtime/settings.ts";
 import { SERVICE } from "./discovery/relay-description.ts";
 
 /** A package with its bytes. */

@@ -1,5 +1,5 @@
 import type { TLSSocket } from "node:tls";
-import type { Handlers, SurfaceContext } from "runtime/http/router.ts";
+import type { Handlers, SurfaceContext } from "relay-runtime/http/router.ts";
 import { domainRouting, type ObservedRequest } from "../reports/domain-routing.ts";
 import type { OpsReportingSettings } from "../settings.ts";
 

@@ -1,4 +1,4 @@
-import type { Handlers } from "runtime/http/router.ts";
+import type { Handlers } from "relay-runtime/http/router.ts";
 import { activationFunnel } from "../reports/activation-funnel.ts";
 import { diagnostics } from "../reports/diagnostics.ts";
 import { economicReadiness } from "../reports/economic-readiness.ts";

@@ -1,9 +1,9 @@
-import { LIVENESS_CONTRACT } from "protocol/contract/presence.ts";
-import { ECONOMIC_OPERABILITY } from "protocol/contract/reports/common.ts";
-import type { ActivationPlan, AllowedNextStep } from "protocol/contract/reports/guides.ts";
-import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { inWindow } from "window/fleet-advice.ts";
-import type { PresenceCounts } from "window/presence.ts";
+import { LIVENESS_CONTRACT } from "relay-protocol/contract/presence.ts";
+import { ECONOMIC_OPERABILITY } from "relay-protocol/contract/reports/common.ts";
+import type { ActivationPlan, AllowedNextStep } from "relay-protocol/contract/reports/guides.ts";
+import { SURFACES, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
+import { inWindow } from "relay-window/fleet-advice.ts";
+import type { PresenceCounts } from "relay-window/presence.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";

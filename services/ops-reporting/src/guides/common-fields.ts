@@ -1,7 +1,7 @@
-import { PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
-import { type GuideFrame, TARGET_PLACEHOLDER } from "protocol/contract/reports/guides.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { REPORT_LIMITS } from "protocol/wire/limits.ts";
+import { PRIVACY, SCOPE_FLAGS } from "relay-protocol/contract/reports/common.ts";
+import { type GuideFrame, TARGET_PLACEHOLDER } from "relay-protocol/contract/reports/guides.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { REPORT_LIMITS } from "relay-protocol/wire/limits.ts";
 import { PROOF_BOUNDARIES } from "../reports/session-proofs.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { templatesOf } from "./links.ts";

@@ -4,9 +4,9 @@ import {
   type GuideWindow,
   type HandoffGate,
   type MinimumProof,
-} from "protocol/contract/reports/guides.ts";
-import { canDeliverRealtime } from "window/presence.ts";
-import type { Target } from "window/targets.ts";
+} from "relay-protocol/contract/reports/guides.ts";
+import { canDeliverRealtime } from "relay-window/presence.ts";
+import type { Target } from "relay-window/targets.ts";
 import { currentWindow } from "../reports/current-window.ts";
 import { isoOrNull } from "../reports/format.ts";
 import { proofGate } from "../reports/proof-freshness.ts";

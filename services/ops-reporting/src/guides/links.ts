@@ -1,12 +1,12 @@
-import type { GUIDE_SURFACES } from "protocol/contract/report-surfaces.ts";
+import type { GUIDE_SURFACES } from "relay-protocol/contract/report-surfaces.ts";
 import type {
   GuideFrame,
   GuideLinks,
   GuideNext,
   GuideQuery,
   SessionDecision,
-} from "protocol/contract/reports/guides.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+} from "relay-protocol/contract/reports/guides.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { OpsReportingSettings } from "../settings.ts";
 
 export type GuideId = keyof typeof GUIDE_SURFACES;

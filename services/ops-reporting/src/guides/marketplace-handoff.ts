@@ -1,10 +1,10 @@
-import { ECONOMIC_OPERABILITY, HANDOFF_PRIVACY } from "protocol/contract/reports/common.ts";
+import { ECONOMIC_OPERABILITY, HANDOFF_PRIVACY } from "relay-protocol/contract/reports/common.ts";
 import type {
   EcosystemHandoff,
   MarketplaceFirstJobHandoff,
   MarketplaceHandoffStatus,
-} from "protocol/contract/reports/guides.ts";
-import { canDeliverRealtime } from "window/presence.ts";
+} from "relay-protocol/contract/reports/guides.ts";
+import { canDeliverRealtime } from "relay-window/presence.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";

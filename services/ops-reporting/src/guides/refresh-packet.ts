@@ -1,11 +1,11 @@
-import { LIVENESS_CONTRACT } from "protocol/contract/presence.ts";
+import { LIVENESS_CONTRACT } from "relay-protocol/contract/presence.ts";
 import {
   GATE_GO,
   type RefreshPacket,
   type SessionRequestRefreshPacket,
   TARGET_PLACEHOLDER,
-} from "protocol/contract/reports/guides.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
+} from "relay-protocol/contract/reports/guides.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { handoffGate } from "./handoff-gate.ts";

@@ -1,9 +1,9 @@
-import { ENVELOPE_SCHEMAS, SessionRequestPayload } from "protocol/contract/envelope.ts";
-import type { GuideStep, SessionRequestGuide } from "protocol/contract/reports/guides.ts";
-import { SimpleSessionRequest } from "protocol/contract/requests.ts";
-import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { CANONICAL_SIGNING_ORDER } from "protocol/wire/envelope.ts";
-import { ENVELOPE_LIMITS, HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { ENVELOPE_SCHEMAS, SessionRequestPayload } from "relay-protocol/contract/envelope.ts";
+import type { GuideStep, SessionRequestGuide } from "relay-protocol/contract/reports/guides.ts";
+import { SimpleSessionRequest } from "relay-protocol/contract/requests.ts";
+import { SURFACES, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
+import { CANONICAL_SIGNING_ORDER } from "relay-protocol/wire/envelope.ts";
+import { ENVELOPE_LIMITS, HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate } from "./handoff-gate.ts";

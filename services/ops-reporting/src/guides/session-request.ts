@@ -1,6 +1,6 @@
-import { type GuideQuery, SENDER_PLACEHOLDER, TARGET_PLACEHOLDER } from "protocol/contract/reports/guides.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { type GuideQuery, SENDER_PLACEHOLDER, TARGET_PLACEHOLDER } from "relay-protocol/contract/reports/guides.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { GuideContext } from "./guide-context.ts";
 
 /** The session request that guides print: the same in each. An unnamed agent is a placeholder, which no agent can have as an id. */

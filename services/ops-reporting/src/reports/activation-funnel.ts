@@ -1,7 +1,7 @@
-import { type Bottleneck, ECONOMIC_OPERABILITY, PRIVACY } from "protocol/contract/reports/common.ts";
-import type { ActivationFunnel, FunnelStage } from "protocol/contract/reports/traffic.ts";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import { type Bottleneck, ECONOMIC_OPERABILITY, PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import type { ActivationFunnel, FunnelStage } from "relay-protocol/contract/reports/traffic.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

@@ -1,4 +1,4 @@
-import type { Completeness } from "protocol/contract/reports/common.ts";
+import type { Completeness } from "relay-protocol/contract/reports/common.ts";
 import type { ReportSource } from "../window-reader.ts";
 
 /** Whether a report has all that it should, and what it may lack. Pure. Source: docs/reports.md#complete. */

@@ -1,6 +1,6 @@
-import type { DomainHint, DomainRouting } from "protocol/contract/reports/checks.ts";
-import { PRIVACY } from "protocol/contract/reports/common.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { DomainHint, DomainRouting } from "relay-protocol/contract/reports/checks.ts";
+import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { OpsReportingSettings } from "../settings.ts";
 
 /** One request as it was received, unchecked; a header field that was not sent is an empty text. */

@@ -1,6 +1,6 @@
-import type { EconomicReadiness, ReadinessStage } from "protocol/contract/reports/checks.ts";
-import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { EconomicReadiness, ReadinessStage } from "relay-protocol/contract/reports/checks.ts";
+import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "relay-protocol/contract/reports/common.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

@@ -1,15 +1,15 @@
-import type { FeedbackActions, RecommendedAction } from "protocol/contract/reports/checks.ts";
-import { PRIVACY } from "protocol/contract/reports/common.ts";
+import type { FeedbackActions, RecommendedAction } from "relay-protocol/contract/reports/checks.ts";
+import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
 import {
   ACTIONABLE_CATEGORIES,
   type ActionableCategory,
   CATEGORIES,
   OTHER,
   SENTIMENTS,
-} from "protocol/contract/requests.ts";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import type { Counts } from "window/snapshot.ts";
+} from "relay-protocol/contract/requests.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import type { Counts } from "relay-window/snapshot.ts";
 import { checksTotal, mostCounted } from "./feedback-counts.ts";
 
 /** What to do about a category, and the surface to begin with. */

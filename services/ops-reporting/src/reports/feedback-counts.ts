@@ -4,8 +4,8 @@ import {
   BLOCKER_CATEGORIES,
   type BlockerCategory,
   CHECK_CATEGORIES,
-} from "protocol/contract/requests.ts";
-import type { Counts } from "window/snapshot.ts";
+} from "relay-protocol/contract/requests.ts";
+import type { Counts } from "relay-window/snapshot.ts";
 
 /** Readers of the feedback counts, whose names are `category:docs`, `sentiment:blocked`, `surface:checkOnline`, `total`. Pure. */
 

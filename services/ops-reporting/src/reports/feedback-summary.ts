@@ -1,7 +1,7 @@
-import type { FeedbackSummary } from "protocol/contract/reports/checks.ts";
-import { PRIVACY } from "protocol/contract/reports/common.ts";
-import type { BlockerCategory } from "protocol/contract/requests.ts";
-import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
+import type { FeedbackSummary } from "relay-protocol/contract/reports/checks.ts";
+import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import type { BlockerCategory } from "relay-protocol/contract/requests.ts";
+import { SURFACES, type SurfaceId } from "relay-protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

@@ -1,4 +1,4 @@
-import type { Dropoff, FunnelStage, StageName } from "protocol/contract/reports/traffic.ts";
+import type { Dropoff, FunnelStage, StageName } from "relay-protocol/contract/reports/traffic.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { checksTotal } from "./feedback-counts.ts";
 import { quantity } from "./format.ts";

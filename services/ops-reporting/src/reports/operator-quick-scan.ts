@@ -1,4 +1,4 @@
-import type { OperatorQuickScan } from "protocol/contract/reports/common.ts";
+import type { OperatorQuickScan } from "relay-protocol/contract/reports/common.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

@@ -1,4 +1,4 @@
-import type { ProofGate, ProofState, RefreshUrgency } from "protocol/contract/reports/common.ts";
+import type { ProofGate, ProofState, RefreshUrgency } from "relay-protocol/contract/reports/common.ts";
 import { duration, isoOrNull } from "./format.ts";
 import { type AcceptedRequest, isFresh } from "./session-proofs.ts";
 

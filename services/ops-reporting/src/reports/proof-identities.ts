@@ -1,4 +1,4 @@
-import type { SessionProofRecord } from "protocol/contract/reports/common.ts";
+import type { SessionProofRecord } from "relay-protocol/contract/reports/common.ts";
 
 /**
  * The proofs with numbers in the place of agents and sessions. Within one document the same agent has the same number, in the

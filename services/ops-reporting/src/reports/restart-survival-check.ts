@@ -1,7 +1,7 @@
-import type { RestartSurvivalCheck } from "protocol/contract/reports/checks.ts";
-import { PRIVACY, type ProofState, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { SESSION_LIMITS } from "protocol/wire/limits.ts";
+import type { RestartSurvivalCheck } from "relay-protocol/contract/reports/checks.ts";
+import { PRIVACY, type ProofState, SCOPE_FLAGS } from "relay-protocol/contract/reports/common.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

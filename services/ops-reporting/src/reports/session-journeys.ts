@@ -1,4 +1,4 @@
-import { PRIVACY } from "protocol/contract/reports/common.ts";
+import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
 import {
   JOURNEY_BOUNDS,
   JOURNEY_RESOLUTION_MS,
@@ -9,10 +9,10 @@ import {
   STAGE_OF_ACTION,
   STAGES,
   type StageName,
-} from "protocol/contract/reports/traffic.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import type { JsonText } from "runtime/http/router.ts";
-import type { Journey } from "window/records/journey.ts";
+} from "relay-protocol/contract/reports/traffic.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import type { JsonText } from "relay-runtime/http/router.ts";
+import type { Journey } from "relay-window/records/journey.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { completenessOf } from "./completeness.ts";

@@ -1,7 +1,7 @@
-import { DURABLE_WINDOW, PROOF_PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
-import { RETENTION_STATUS, type SessionProofRetention } from "protocol/contract/reports/traffic.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { SESSION_LIMITS } from "protocol/wire/limits.ts";
+import { DURABLE_WINDOW, PROOF_PRIVACY, SCOPE_FLAGS } from "relay-protocol/contract/reports/common.ts";
+import { RETENTION_STATUS, type SessionProofRetention } from "relay-protocol/contract/reports/traffic.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

@@ -1,8 +1,8 @@
-import { DURABLE_WINDOW, PROOF_PRIVACY } from "protocol/contract/reports/common.ts";
-import { RETENTION_STATUS, type TrafficDaily } from "protocol/contract/reports/traffic.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { REPORT_LIMITS } from "protocol/wire/limits.ts";
-import type { Counts } from "window/snapshot.ts";
+import { DURABLE_WINDOW, PROOF_PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import { RETENTION_STATUS, type TrafficDaily } from "relay-protocol/contract/reports/traffic.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { REPORT_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { Counts } from "relay-window/snapshot.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

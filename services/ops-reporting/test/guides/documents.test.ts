@@ -1,7 +1,11 @@
 import { describe, expect, test } from "@jest/globals";
-import { type GuideQuery, GuideQuery as GuideQuerySchema, RefreshPacket } from "protocol/contract/reports/guides.ts";
-import { SimpleSessionRequest } from "protocol/contract/requests.ts";
-import type { Target } from "window/targets.ts";
+import {
+  type GuideQuery,
+  GuideQuery as GuideQuerySchema,
+  RefreshPacket,
+} from "relay-protocol/contract/reports/guides.ts";
+import { SimpleSessionRequest } from "relay-protocol/contract/requests.ts";
+import type { Target } from "relay-window/targets.ts";
 import { STARTED_AT, type WholeSource } from "../report-sources.ts";
 import * as windows from "./windows.ts";
 import {

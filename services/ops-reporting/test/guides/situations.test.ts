@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import type { GuideQuery } from "protocol/contract/reports/guides.ts";
+import type { GuideQuery } from "relay-protocol/contract/reports/guides.ts";
 import { STARTED_AT, sourceOf, type WholeSource } from "../report-sources.ts";
 import * as windows from "./windows.ts";
 import { NAMED, SESSION_ID, SETTINGS, written } from "./written.ts";

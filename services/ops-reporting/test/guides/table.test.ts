@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import type { GuideNext } from "protocol/contract/reports/guides.ts";
+import type { GuideNext } from "relay-protocol/contract/reports/guides.ts";
 import { rowsBetween } from "../../../../test/support/documents.ts";
 import { TABLE, type TargetSituation } from "./target-situations.ts";
 import { GUIDE_IDS, written } from "./written.ts";

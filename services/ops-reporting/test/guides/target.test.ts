@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
-import type { GuideQuery } from "protocol/contract/reports/guides.ts";
-import { SESSION_OVER } from "protocol/contract/session.ts";
-import { WINDOW_LIMITS } from "protocol/wire/limits.ts";
+import type { GuideQuery } from "relay-protocol/contract/reports/guides.ts";
+import { SESSION_OVER } from "relay-protocol/contract/session.ts";
+import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { FRESHNESS_MS, proofOf, STARTED_AT } from "../report-sources.ts";
 import { TABLE, type TargetSituation } from "./target-situations.ts";
 import * as windows from "./windows.ts";

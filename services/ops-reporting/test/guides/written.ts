@@ -1,9 +1,9 @@
-import type { GuideQuery } from "protocol/contract/reports/guides.ts";
-import type { TargetDecision } from "protocol/contract/session.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
-import { type Presence, presenceOf } from "window/presence.ts";
-import type { Target, TargetSession } from "window/targets.ts";
+import type { GuideQuery } from "relay-protocol/contract/reports/guides.ts";
+import type { TargetDecision } from "relay-protocol/contract/session.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
+import { type Presence, presenceOf } from "relay-window/presence.ts";
+import type { Target, TargetSession } from "relay-window/targets.ts";
 import { activationPlan } from "../../src/guides/activation-plan.ts";
 import { type GuideSettings, guideContext } from "../../src/guides/guide-context.ts";
 import type { GuideId } from "../../src/guides/links.ts";

@@ -1,12 +1,12 @@
-import { ISSUER_PATTERN } from "protocol/wire/credential.ts";
-import { KEY_ID_PATTERN } from "protocol/wire/envelope.ts";
-import { AdminError } from "runtime/admin/refusal.ts";
-import { type AdminRoute, adminRoute } from "runtime/admin/route.ts";
-import type { AuditLog } from "runtime/audit-log.ts";
-import type { KeyStore } from "runtime/key-store.ts";
-import type { AgentLimits } from "window/agent-limits.ts";
-import { bringerOf, type Principal, principalOf } from "window/principal.ts";
-import type { PrincipalAgentsReader, SeenAgent } from "window/principal-agents.ts";
+import { ISSUER_PATTERN } from "relay-protocol/wire/credential.ts";
+import { KEY_ID_PATTERN } from "relay-protocol/wire/envelope.ts";
+import { AdminError } from "relay-runtime/admin/refusal.ts";
+import { type AdminRoute, adminRoute } from "relay-runtime/admin/route.ts";
+import type { AuditLog } from "relay-runtime/audit-log.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
+import type { AgentLimits } from "relay-window/agent-limits.ts";
+import { bringerOf, type Principal, principalOf } from "relay-window/principal.ts";
+import type { PrincipalAgentsReader, SeenAgent } from "relay-window/principal-agents.ts";
 import { z } from "zod";
 
 export interface AgentsParts {

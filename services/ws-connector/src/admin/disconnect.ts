@@ -1,10 +1,10 @@
-import { AgentId } from "protocol/contract/envelope.ts";
-import { AdminError } from "runtime/admin/refusal.ts";
-import { type AdminRoute, adminRoute } from "runtime/admin/route.ts";
-import type { AuditLog } from "runtime/audit-log.ts";
-import { disconnect } from "window/disconnect.ts";
-import type { ProcessWindow } from "window/process-window.ts";
-import type { RedisCalls } from "window/redis/redis-calls.ts";
+import { AgentId } from "relay-protocol/contract/envelope.ts";
+import { AdminError } from "relay-runtime/admin/refusal.ts";
+import { type AdminRoute, adminRoute } from "relay-runtime/admin/route.ts";
+import type { AuditLog } from "relay-runtime/audit-log.ts";
+import { disconnect } from "relay-window/disconnect.ts";
+import type { ProcessWindow } from "relay-window/process-window.ts";
+import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { z } from "zod";
 
 export interface DisconnectParts {

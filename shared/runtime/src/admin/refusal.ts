@@ -1,4 +1,4 @@
-import { ServiceError } from "protocol/contract/refusals.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { problemOf } from "../http/problem.ts";
 
 /** What the admin listener alone refuses with: no client of the relay ever sees these codes. */

@@ -1,7 +1,7 @@
 import cors from "@koa/cors";
 import Koa from "koa";
 import helmet from "koa-helmet";
-import type { ErrorCode } from "protocol/wire/errors.ts";
+import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import type { Logger } from "../logging.ts";
 import { compressReads } from "./compression.ts";
 import { problemOf, refusalOf } from "./problem.ts";

@@ -1,10 +1,10 @@
 import { MIMEType } from "node:util";
 import type Koa from "koa";
 import { koaBody } from "koa-body";
-import { ServiceError } from "protocol/contract/refusals.ts";
-import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
-import { decode } from "protocol/intake/steps.ts";
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { isRefusal, type Refusal } from "relay-protocol/intake/refusal.ts";
+import { decode } from "relay-protocol/intake/steps.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { z } from "zod";
 import { validate } from "./validate.ts";
 

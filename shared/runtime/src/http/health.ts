@@ -1,4 +1,4 @@
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import type { Handler } from "./router.ts";
 
 /** Handler of /health: the process answers. Nothing is asked of Redis, so that its loss restarts nobody. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
 import { AddressHash } from "./address-hash.ts";
 import type { ConnectionBounds } from "./connection-bounds.ts";

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from "node:http";
-import { ServiceError } from "protocol/contract/refusals.ts";
-import type { Problem } from "protocol/contract/responses.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { Problem } from "relay-protocol/contract/responses.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 
 /** A refusal as HTTP sends it. Source: RFC 9457; docs/protocol.md#http. */
 export interface ProblemAnswer {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { ServiceError } from "protocol/contract/refusals.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { originForm } from "./request-target.ts";
 
 /** Source: RFC 3986, section 3.2.2. */

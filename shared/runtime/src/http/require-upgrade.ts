@@ -1,5 +1,5 @@
 import type Koa from "koa";
-import { ServiceError } from "protocol/contract/refusals.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
 
 /**
  * Answers what comes to a websocket path and is no upgrade: 426, and 405 for what could never be one.

@@ -1,10 +1,10 @@
 import { METHODS } from "node:http";
 import Router, { type RouterMiddleware } from "@koa/router";
 import type Koa from "koa";
-import { ServiceError } from "protocol/contract/refusals.ts";
-import type { ServiceName, Surface } from "protocol/contract/surface.ts";
-import { SURFACES, type SurfaceId, serviceOf } from "protocol/contract/surfaces.ts";
-import { ERRORS } from "protocol/wire/errors.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { ServiceName, Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId, serviceOf } from "relay-protocol/contract/surfaces.ts";
+import { ERRORS } from "relay-protocol/wire/errors.ts";
 import type { z } from "zod";
 import { validate } from "./validate.ts";
 

@@ -2,7 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { ServiceError } from "protocol/contract/refusals.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { type Service, StartError } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";

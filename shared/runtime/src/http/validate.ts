@@ -1,5 +1,5 @@
-import { ServiceError } from "protocol/contract/refusals.ts";
-import { IN_PLAIN_WORDS, namedFieldErrors } from "protocol/intake/refusal.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { IN_PLAIN_WORDS, namedFieldErrors } from "relay-protocol/intake/refusal.ts";
 import type { z } from "zod";
 
 /**

@@ -1,5 +1,5 @@
 import type Koa from "koa";
-import type { ErrorCode } from "protocol/wire/errors.ts";
+import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import type { ServiceMetrics } from "./service-metrics.ts";
 
 /**

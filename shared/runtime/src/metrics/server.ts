@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { ServiceError } from "protocol/contract/refusals.ts";
-import type { ErrorCode } from "protocol/wire/errors.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import { problemOf } from "../http/problem.ts";
 import { HttpServer } from "../http/server.ts";
 import type { Service } from "../lifecycle.ts";

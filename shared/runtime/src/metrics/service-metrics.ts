@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import { type CounterName, type GaugeName, type HistogramName, METRICS, type MetricEntry } from "./catalogue.ts";
 
 /** Counts by label values, kept as plain numbers until a scrape: prom-client's `inc` would cost more on the hot path. */

@@ -1,5 +1,5 @@
-import type { DeliveryStatus } from "protocol/contract/presence.ts";
-import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
+import type { VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
 
 /**
  * What a trace tells, a closed list: ids, codes, counts and times, never contents, addresses, agents or keys.

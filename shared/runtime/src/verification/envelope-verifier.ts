@@ -1,6 +1,6 @@
-import { invalidCredential, type PresentedCredential } from "protocol/intake/credential-step.ts";
-import type { Refusal } from "protocol/intake/refusal.ts";
-import { type Candidate, checkAfterSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { invalidCredential, type PresentedCredential } from "relay-protocol/intake/credential-step.ts";
+import type { Refusal } from "relay-protocol/intake/refusal.ts";
+import { type Candidate, checkAfterSignature, type VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
 import { IssuedTokens } from "./issued-tokens.ts";
 import type { SignatureVerifier } from "./signature-verifier.ts";
 

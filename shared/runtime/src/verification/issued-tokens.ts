@@ -1,4 +1,4 @@
-import type { Credential } from "protocol/signing/credentials.ts";
+import type { Credential } from "relay-protocol/signing/credentials.ts";
 
 /**
  * The longest that half of the tokens may be together that are remembered: 10,000 of 750 characters, which have a sealing key and an

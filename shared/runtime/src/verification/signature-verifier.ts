@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
-import { type VerifyKey, verify } from "protocol/signing/algorithms.ts";
+import { type VerifyKey, verify } from "relay-protocol/signing/algorithms.ts";
 import type { Service } from "../lifecycle.ts";
 
 /** What a thread is sent: public keys of 32 bytes, concatenated, and as many texts and signatures. */

@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads";
-import { ED25519_BYTES, verify } from "protocol/signing/algorithms.ts";
+import { ED25519_BYTES, verify } from "relay-protocol/signing/algorithms.ts";
 import type { Checks } from "./signature-verifier.ts";
 
 /** A thread of the verifier: answers each message, in order, with whether each of its signatures is valid. */

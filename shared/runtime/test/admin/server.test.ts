@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { ServiceError } from "protocol/contract/refusals.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { z } from "zod";
 import { freePort } from "../../../../test/support/free-port.ts";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, jest, test } from "@jest/globals";
 import type Koa from "koa";
-import { ServiceError } from "protocol/contract/refusals.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { seriesIn } from "../../../../test/support/http.ts";
 import { observeAnswers } from "../../src/metrics/observe-answers.ts";
 import { ServiceMetrics } from "../../src/metrics/service-metrics.ts";

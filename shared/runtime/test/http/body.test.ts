@@ -2,9 +2,9 @@ import { once } from "node:events";
 import net from "node:net";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "@jest/globals";
-import { SimpleSendRequest } from "protocol/contract/requests.ts";
-import type { Problem } from "protocol/contract/responses.ts";
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { SimpleSendRequest } from "relay-protocol/contract/requests.ts";
+import type { Problem } from "relay-protocol/contract/responses.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { readBody, readJson } from "../../src/http/body.ts";
 import { exchange, useServer } from "./kit.ts";
 

@@ -4,7 +4,7 @@ import type http from "node:http";
 import net from "node:net";
 import type { Duplex } from "node:stream";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../../test/support/until.ts";
 import { type ConnectionBounds, connectionBounds } from "../../src/http/connection-bounds.ts";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";

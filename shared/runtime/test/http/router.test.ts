@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRIVACY } from "protocol/contract/reports/common.ts";
-import { FeedbackRequest } from "protocol/contract/requests.ts";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import { FeedbackRequest } from "relay-protocol/contract/requests.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { readBody } from "../../src/http/body.ts";
 import { healthHandler } from "../../src/http/health.ts";
 import {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, jest, test } from "@jest/globals";
-import { KeysFile } from "protocol/contract/keys-file.ts";
-import { isRefusal } from "protocol/intake/refusal.ts";
-import { type Candidate, checkBeforeSignature } from "protocol/intake/steps.ts";
-import { privateKeyOfSeed, sign } from "protocol/signing/algorithms.ts";
-import { canonicalText } from "protocol/signing/canonical.ts";
-import { KeyRing } from "protocol/signing/key-ring.ts";
+import { KeysFile } from "relay-protocol/contract/keys-file.ts";
+import { isRefusal } from "relay-protocol/intake/refusal.ts";
+import { type Candidate, checkBeforeSignature } from "relay-protocol/intake/steps.ts";
+import { privateKeyOfSeed, sign } from "relay-protocol/signing/algorithms.ts";
+import { canonicalText } from "relay-protocol/signing/canonical.ts";
+import { KeyRing } from "relay-protocol/signing/key-ring.ts";
 import { AGENT, issued, NOW, newKeys, RECORD } from "../../../protocol/test/credentials/issuing.ts";
 import { EnvelopeVerifier } from "../../src/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "../../src/verification/signature-verifier.ts";

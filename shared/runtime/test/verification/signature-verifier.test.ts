@@ -11,7 +11,7 @@ import {
   type SigningKey,
   sign,
   type VerifyKey,
-} from "protocol/signing/algorithms.ts";
+} from "relay-protocol/signing/algorithms.ts";
 import { HMAC } from "../../../protocol/test/intake/support.ts";
 import { type Checks, SignatureVerifier } from "../../src/verification/signature-verifier.ts";
 

@@ -1,6 +1,6 @@
-import { sessionBound } from "protocol/contract/refusals.ts";
-import { SESSION_ID_PREFIX } from "protocol/wire/envelope.ts";
-import { HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/wire/limits.ts";
+import { sessionBound } from "relay-protocol/contract/refusals.ts";
+import { SESSION_ID_PREFIX } from "relay-protocol/wire/envelope.ts";
+import { HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type AgentLimits, agentLimitArgs } from "../agent-limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";
 import { boundsFactorOf, isIssuer, type Principal } from "../principal.ts";

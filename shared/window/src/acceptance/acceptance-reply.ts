@@ -1,7 +1,7 @@
-import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
-import type { SessionLimit } from "protocol/contract/refusals.ts";
-import type { SessionStatus } from "protocol/contract/session.ts";
-import { SESSION_LIMITS } from "protocol/wire/limits.ts";
+import type { DeliveryStatus, PresenceStatus } from "relay-protocol/contract/presence.ts";
+import type { SessionLimit } from "relay-protocol/contract/refusals.ts";
+import type { SessionStatus } from "relay-protocol/contract/session.ts";
+import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { NO_SESSION } from "../records/channel-line.ts";
 import { parseDecidedSession, parsePendingSession, type SessionState, statusOf } from "../records/session-records.ts";
 import type { Reply } from "../redis/scripts.ts";

@@ -1,9 +1,9 @@
-import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
-import type { Place, SessionLimit } from "protocol/contract/refusals.ts";
-import type { SessionStatus } from "protocol/contract/session.ts";
-import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { UnsignedEnvelope } from "protocol/wire/envelope.ts";
-import type { TraceSpan } from "runtime/tracing/span.ts";
+import type { DeliveryStatus, PresenceStatus } from "relay-protocol/contract/presence.ts";
+import type { Place, SessionLimit } from "relay-protocol/contract/refusals.ts";
+import type { SessionStatus } from "relay-protocol/contract/session.ts";
+import type { VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
+import type { UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
+import type { TraceSpan } from "relay-runtime/tracing/span.ts";
 import type { AgentBringer } from "../agent-limits.ts";
 import type { CredentialRecord } from "../records/credential.ts";
 import type { DecidedSession, PendingSession, SessionState } from "../records/session-records.ts";

@@ -1,6 +1,6 @@
-import { ServiceError } from "protocol/contract/refusals.ts";
-import type { Logger } from "runtime/logging.ts";
-import type { TraceSpan } from "runtime/tracing/span.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { Logger } from "relay-runtime/logging.ts";
+import type { TraceSpan } from "relay-runtime/tracing/span.ts";
 import { type AgentLimits, limitsOfPartition } from "../agent-limits.ts";
 import { KnownEpochs } from "../known-epochs.ts";
 import type { ProcessWindow } from "../process-window.ts";

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
-import { CROCKFORD_DIGITS, crockford } from "protocol/contract/crockford.ts";
-import { SESSION_ID_PATTERN, SESSION_ID_PREFIX, type UnsignedEnvelope } from "protocol/wire/envelope.ts";
+import { CROCKFORD_DIGITS, crockford } from "relay-protocol/contract/crockford.ts";
+import { SESSION_ID_PATTERN, SESSION_ID_PREFIX, type UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
 
 const GUARD_CHARACTERS = 16;
 const SESSION_BYTES = 15;

@@ -1,4 +1,4 @@
-import { ENVELOPE_LIMITS } from "protocol/wire/limits.ts";
+import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
 import type { AcceptanceItem } from "./acceptance.ts";

@@ -1,5 +1,5 @@
-import type { DeliveryStatus } from "protocol/contract/presence.ts";
-import type { SpanAttributes } from "runtime/tracing/span.ts";
+import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
+import type { SpanAttributes } from "relay-runtime/tracing/span.ts";
 import type { Acceptance } from "./acceptance.ts";
 
 /** What spans tell of the outcome of an envelope that is no register or heartbeat. Source: docs/operations.md#traces. */

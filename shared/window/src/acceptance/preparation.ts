@@ -1,5 +1,5 @@
-import type { UnsignedEnvelope } from "protocol/wire/envelope.ts";
-import { HTTP_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
+import type { UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
+import { HTTP_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";
 import type { ProcessWindow } from "../process-window.ts";
 import type { SessionState } from "../records/session-records.ts";

@@ -1,6 +1,6 @@
-import { ServiceError } from "protocol/contract/refusals.ts";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
-import type { Logger } from "runtime/logging.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { type AgentLimits, agentLimitArgs, limitsOfPartition } from "../agent-limits.ts";
 import { KnownEpochs } from "../known-epochs.ts";
 import type { ProcessWindow } from "../process-window.ts";

@@ -1,4 +1,4 @@
-import { ISSUER_ENTRY_PREFIX, type JsonObject } from "protocol/wire/envelope.ts";
+import { ISSUER_ENTRY_PREFIX, type JsonObject } from "relay-protocol/wire/envelope.ts";
 
 import { holderDigestOf } from "../holder-digest.ts";
 import type { Principal } from "../principal.ts";

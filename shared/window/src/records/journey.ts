@@ -1,4 +1,4 @@
-import { STAGES, type StageName } from "protocol/contract/reports/traffic.ts";
+import { STAGES, type StageName } from "relay-protocol/contract/reports/traffic.ts";
 
 /**
  * One visitor's journey, without the visitor: ids stay in Redis. Times are Unix ms by the clock of Redis.

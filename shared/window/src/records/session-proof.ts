@@ -1,5 +1,5 @@
-import type { DeliveryStatus } from "protocol/contract/presence.ts";
-import type { ProofSource } from "protocol/contract/session.ts";
+import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
+import type { ProofSource } from "relay-protocol/contract/session.ts";
 
 /** An accepted session request, as it is retained. Source: docs/reports.md#session-proofs. */
 export interface SessionProof {

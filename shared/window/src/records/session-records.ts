@@ -1,7 +1,7 @@
-import type { DeliveryStatus } from "protocol/contract/presence.ts";
-import { PENDING, type SessionStatus, type TargetDecision } from "protocol/contract/session.ts";
-import { agentNamed } from "protocol/wire/agent-id.ts";
-import { SESSION_ID_PREFIX } from "protocol/wire/envelope.ts";
+import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
+import { PENDING, type SessionStatus, type TargetDecision } from "relay-protocol/contract/session.ts";
+import { agentNamed } from "relay-protocol/wire/agent-id.ts";
+import { SESSION_ID_PREFIX } from "relay-protocol/wire/envelope.ts";
 import type { SessionProof } from "./session-proof.ts";
 
 /** The records of sessions. Times are Unix ms. Source: shared/window/src/lua/lib/session_records.lua. */

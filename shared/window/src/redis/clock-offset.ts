@@ -1,4 +1,4 @@
-import type { Logger } from "runtime/logging.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 
 /** The clocks of primaries and services are to be within this. Source: docs/operations.md#a-redis-cluster. */
 const MOST_MS = 1000;

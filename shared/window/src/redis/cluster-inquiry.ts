@@ -1,4 +1,4 @@
-import { nodeUrlsOf } from "runtime/redis-url.ts";
+import { nodeUrlsOf } from "relay-runtime/redis-url.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
 import { REDIS_LIMITS } from "./limits.ts";

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import slotOf from "cluster-key-slot";
-import { ServiceError } from "protocol/contract/refusals.ts";
-import type { RedisDownKind } from "protocol/contract/responses.ts";
-import type { Logger } from "runtime/logging.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { isUnavailable, OutOfReachError, unavailable } from "../unavailable.ts";
 import type { ClusterMember } from "./cluster-member.ts";
 import { ClusterMembers } from "./cluster-members.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Logger } from "runtime/logging.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { ClusterInquiry } from "./cluster-inquiry.ts";
 import { ClusterMember } from "./cluster-member.ts";
 import { REDIS_LIMITS } from "./limits.ts";

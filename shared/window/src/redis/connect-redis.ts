@@ -1,5 +1,5 @@
-import type { Logger } from "runtime/logging.ts";
-import { isClusterUrl } from "runtime/redis-url.ts";
+import type { Logger } from "relay-runtime/logging.ts";
+import { isClusterUrl } from "relay-runtime/redis-url.ts";
 import { ClusterLinks } from "./cluster-links.ts";
 import type { RedisCalls } from "./redis-calls.ts";
 import { RedisLink } from "./redis-link.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Logger } from "runtime/logging.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { unavailable } from "../unavailable.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { LateCallError } from "./link-down.ts";

@@ -1,4 +1,4 @@
-import type { Place } from "protocol/contract/refusals.ts";
+import type { Place } from "relay-protocol/contract/refusals.ts";
 import { PARTITION_TAGS } from "./partition-tags.ts";
 
 /**

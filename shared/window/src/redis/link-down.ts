@@ -1,6 +1,6 @@
 import { types } from "node:util";
-import { ServiceError } from "protocol/contract/refusals.ts";
-import type { RedisDownKind } from "protocol/contract/responses.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
 import { CommandTimeoutError } from "./bounded-redis.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 

@@ -1,5 +1,5 @@
-import type { RedisDownKind } from "protocol/contract/responses.ts";
-import type { Logger } from "runtime/logging.ts";
+import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { isMisconfigured, LinkDownError, linkDown, retryDelayMs } from "./link-down.ts";
 

@@ -1,5 +1,5 @@
-import type { RedisDownKind } from "protocol/contract/responses.ts";
-import type { Service } from "runtime/lifecycle.ts";
+import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
+import type { Service } from "relay-runtime/lifecycle.ts";
 import type { RedisMemory } from "./redis-memory.ts";
 import type { Replicas } from "./replica-progress.ts";
 import type { Reply, ScriptName } from "./scripts.ts";

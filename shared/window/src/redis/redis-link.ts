@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Redis } from "ioredis";
-import type { RedisDownKind } from "protocol/contract/responses.ts";
-import type { Logger } from "runtime/logging.ts";
+import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { unavailable } from "../unavailable.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";

@@ -1,4 +1,4 @@
-import type { Logger } from "runtime/logging.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 
 /** What is told of the memory of Redis, from one reading to the next. */

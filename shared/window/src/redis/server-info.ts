@@ -1,4 +1,4 @@
-import type { Logger } from "runtime/logging.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { ClockOffset } from "./clock-offset.ts";
 import { RedisClock, timeIn } from "./redis-clock.ts";
 import { RedisMemory } from "./redis-memory.ts";

@@ -1,4 +1,4 @@
-import { nameOf } from "protocol/wire/agent-id.ts";
+import { nameOf } from "relay-protocol/wire/agent-id.ts";
 import { OutOfReachError } from "../unavailable.ts";
 import { CONTROL_PREFIX, prefixOf } from "./keys.ts";
 import { LinkDownError } from "./link-down.ts";

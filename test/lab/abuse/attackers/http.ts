@@ -1,5 +1,5 @@
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { API_KEY_AGENTS } from "../support/names.ts";
 import type { Target } from "../support/target.ts";
 import { flood } from "./requests.ts";

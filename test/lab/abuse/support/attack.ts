@@ -1,4 +1,4 @@
-import type { LimitName } from "runtime/metrics/catalogue.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Attacker } from "./target.ts";
 

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
-import type { ServiceName } from "protocol/contract/surface.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { makeApiKey, makeEd25519Key } from "../../../../deploy/keys/make.ts";
 import { AgentSocket, type Frame } from "../../../support/agent.ts";
 import { freePort } from "../../../support/free-port.ts";

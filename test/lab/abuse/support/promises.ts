@@ -1,4 +1,4 @@
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Outcome } from "./outcome.ts";
 import type { Figures } from "./samples.ts";
 

@@ -1,12 +1,12 @@
-import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/wire/limits.ts";
-import { createLogger } from "runtime/logging.ts";
-import type { Acceptance, AcceptanceItem } from "window/acceptance/acceptance.ts";
-import { Acceptor } from "window/acceptance/acceptor.ts";
-import { KnownEpochs } from "window/known-epochs.ts";
-import { principalOf } from "window/principal.ts";
-import { ProcessWindow } from "window/process-window.ts";
-import { redisAt } from "window/redis/connect-redis.ts";
-import type { RedisCalls } from "window/redis/redis-calls.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
+import { createLogger } from "relay-runtime/logging.ts";
+import type { Acceptance, AcceptanceItem } from "relay-window/acceptance/acceptance.ts";
+import { Acceptor } from "relay-window/acceptance/acceptor.ts";
+import { KnownEpochs } from "relay-window/known-epochs.ts";
+import { principalOf } from "relay-window/principal.ts";
+import { ProcessWindow } from "relay-window/process-window.ts";
+import { redisAt } from "relay-window/redis/connect-redis.ts";
+import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { PAYLOAD } from "./dialect.ts";
 
 /** Of a pod, all that is between a verified envelope and Redis; nothing of its websockets and signatures. */

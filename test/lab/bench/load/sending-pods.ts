@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Acceptance } from "window/acceptance/acceptance.ts";
-import type { Acceptor } from "window/acceptance/acceptor.ts";
+import type { Acceptance } from "relay-window/acceptance/acceptance.ts";
+import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { instant, type Pids, type Span, spanOf } from "../accounting.ts";
 import { percentile } from "../statistics.ts";
 import { takeOrders } from "./ordered-process.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { Redis } from "ioredis";
 import Koa from "koa";
 import { koaBody } from "koa-body";
-import { ED25519_BYTES, privateKeyOfSeed, signEd25519 } from "protocol/signing/algorithms.ts";
+import { ED25519_BYTES, privateKeyOfSeed, signEd25519 } from "relay-protocol/signing/algorithms.ts";
 import { listenAndSay, setting } from "./listening.ts";
 import { REDIS_CLIENT } from "./options.ts";
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
-import { ED25519_BYTES, privateKeyOfSeed, signEd25519, verifyEd25519 } from "protocol/signing/algorithms.ts";
+import { ED25519_BYTES, privateKeyOfSeed, signEd25519, verifyEd25519 } from "relay-protocol/signing/algorithms.ts";
 import { MAX_VERIFICATION_THREADS } from "./options.ts";
 
 /**

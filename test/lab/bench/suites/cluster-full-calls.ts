@@ -1,4 +1,4 @@
-import { REDIS_LIMITS } from "window/redis/limits.ts";
+import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import type { Filled } from "../load/sending-pods.ts";
 import { inTurn, type Plan } from "../plan.ts";
 import { type Section, shown, times } from "../section.ts";

@@ -1,5 +1,5 @@
-import { PARTITION_TAGS } from "window/redis/partition-tags.ts";
-import { partitionOf } from "window/redis/partitions.ts";
+import { PARTITION_TAGS } from "relay-window/redis/partition-tags.ts";
+import { partitionOf } from "relay-window/redis/partitions.ts";
 import type { Span } from "../accounting.ts";
 import { median } from "../statistics.ts";
 import { PRIMARIES } from "../systems/redis-cluster.ts";

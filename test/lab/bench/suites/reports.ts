@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { WINDOW_LIMITS } from "protocol/wire/limits.ts";
+import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { HttpClient } from "../../../support/http.ts";
 import { TestRelay } from "../../../support/relay.ts";
 import { until } from "../../../support/until.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import { TestRelay } from "../../../support/relay.ts";
 
 /** A relay whose services are those of another tree; Redis, keys and settings are as this one's have them. */

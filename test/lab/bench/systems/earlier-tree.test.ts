@@ -9,18 +9,19 @@ import { earlierTree } from "./earlier-tree.ts";
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let repository: string;
 
-/** Its package `window` says in each commit which one it is of; `installed` is none of its own. */
+/** Its package has another name in each commit, and says which one it is of; `installed` is none of its own. */
 beforeAll(async () => {
   folder = await temporaryFolder();
   repository = join(folder.path, "repository");
   await mkdir(join(repository, "shared/window"), { recursive: true });
+  await writeFile(join(repository, "package.json"), `{ "workspaces": ["shared/*"] }`);
   git("init", "--quiet");
   await writeFile(join(repository, ".gitignore"), "node_modules/\n");
   await commit("before");
   await commit("after");
   await mkdir(join(repository, "node_modules/installed"), { recursive: true });
   await writeFile(join(repository, "node_modules/installed/says"), "installed");
-  await symlink("../shared/window", join(repository, "node_modules/window"));
+  await symlink("../shared/window", join(repository, "node_modules/after"));
 });
 
 afterAll(async () => await folder[Symbol.asyncDispose]());
@@ -32,6 +33,7 @@ function git(...words: readonly string[]): string {
 
 async function commit(text: string): Promise<void> {
   await writeFile(join(repository, "shared/window/says"), text);
+  await writeFile(join(repository, "shared/window/package.json"), JSON.stringify({ name: text }));
   git("add", "--all");
   git("commit", "--quiet", "--message", text);
 }
@@ -40,7 +42,7 @@ describe("The tree of an earlier commit", () => {
   test("has that commit's own packages, and the others that are installed", async () => {
     await using tree = await earlierTree("HEAD~1", repository);
     const said = (name: string) => readFile(join(tree.folder, "node_modules", name, "says"), "utf8");
-    expect([await said("window"), await said("installed")]).toEqual(["before", "installed"]);
+    expect([await said("before"), await said("installed")]).toEqual(["before", "installed"]);
     expect(git("rev-parse", "HEAD~1").startsWith(tree.commit)).toBe(true);
   });
 

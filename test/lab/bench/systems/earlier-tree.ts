@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
-import { mkdir, readdir, readlink, symlink } from "node:fs/promises";
-import { join } from "node:path";
+import { glob, mkdir, readdir, readFile, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
@@ -27,22 +27,23 @@ export async function earlierTree(commit: string, repository = REPOSITORY): Prom
   const folder = join(stack.use(await temporaryFolder()).path, "tree");
   await git("worktree", "add", "--detach", folder, found);
   stack.defer(async () => void (await git("worktree", "remove", "--force", folder)));
-  await linkPackages(join(repository, "node_modules"), join(folder, "node_modules"));
+  await linkPackages(join(repository, "node_modules"), folder);
   const tree = stack.move();
   return { commit: found, folder, [Symbol.asyncDispose]: () => tree.disposeAsync() };
 }
 
-/**
- * What is installed, for both trees, one by one: the links among it lead to the packages of the repository itself, and the same
- * links have to lead to those of the other tree there.
- */
-async function linkPackages(installed: string, links: string): Promise<void> {
+/** What is installed serves both trees; packages of the repository itself are the tree's own, by the names that it gives them. */
+async function linkPackages(installed: string, tree: string): Promise<void> {
+  const links = join(tree, "node_modules");
   await mkdir(links);
-  const entries = await readdir(installed, { withFileTypes: true });
-  await Promise.all(
-    entries.map(async (entry) => {
-      const path = join(installed, entry.name);
-      await symlink(entry.isSymbolicLink() ? await readlink(path) : path, join(links, entry.name));
-    }),
-  );
+  const entries = (await readdir(installed, { withFileTypes: true })).filter((entry) => !entry.isSymbolicLink());
+  await Promise.all(entries.map(({ name }) => symlink(join(installed, name), join(links, name))));
+  const { workspaces } = JSON.parse(await readFile(join(tree, "package.json"), "utf8")) as { workspaces: string[] };
+  for await (const manifest of glob(
+    workspaces.map((folder) => `${folder}/package.json`),
+    { cwd: tree },
+  )) {
+    const { name } = JSON.parse(await readFile(join(tree, manifest), "utf8")) as { name: string };
+    await symlink(join(tree, dirname(manifest)), join(links, name));
+  }
 }

@@ -1,5 +1,5 @@
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
-import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
+import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { TcpProxy } from "../../../support/redis-proxy.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";

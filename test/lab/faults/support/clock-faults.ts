@@ -1,5 +1,5 @@
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
-import { ENVELOPE_LIMITS } from "protocol/wire/limits.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
+import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { AgentSocket, type Frame, signed } from "../../../support/agent.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";

@@ -1,4 +1,4 @@
-import { CONTROL_SLOT, partitionOf, slotOfPartition } from "window/redis/partitions.ts";
+import { CONTROL_SLOT, partitionOf, slotOfPartition } from "relay-window/redis/partitions.ts";
 import type { ClusterNode } from "../../../../deploy/local/cluster-node.ts";
 import { PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
 import { GuardedClusterRelay } from "../../../cluster/support/guarded-cluster-relay.ts";

@@ -1,4 +1,4 @@
-import type { ErrorCode } from "protocol/wire/errors.ts";
+import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import type { Fleet } from "./fleet.ts";
 

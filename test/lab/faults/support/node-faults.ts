@@ -1,4 +1,4 @@
-import { CONTROL_SLOT } from "window/redis/partitions.ts";
+import { CONTROL_SLOT } from "relay-window/redis/partitions.ts";
 import type { ClusterNode } from "../../../../deploy/local/cluster-node.ts";
 import { until } from "../../../support/until.ts";
 import type { ClusterFleet } from "./cluster-stage.ts";

@@ -1,4 +1,4 @@
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { promiseOf } from "../../../support/ledger.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";

@@ -1,6 +1,6 @@
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { controlKeys } from "window/redis/keys.ts";
-import { partitionOf } from "window/redis/partitions.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { controlKeys } from "relay-window/redis/keys.ts";
+import { partitionOf } from "relay-window/redis/partitions.ts";
 import { PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
 import { HttpClient } from "../../../support/http.ts";
 import { acceptancesOf, type Entry, forgotten } from "../../../support/ledger.ts";

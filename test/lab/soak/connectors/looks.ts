@@ -1,4 +1,4 @@
-import { GUIDE_SURFACES, REPORT_SURFACES } from "protocol/contract/report-surfaces.ts";
+import { GUIDE_SURFACES, REPORT_SURFACES } from "relay-protocol/contract/report-surfaces.ts";
 import { type Fleet, GATEWAY, REPORTING } from "../fleet.ts";
 import { anyOf, Pace } from "../pace.ts";
 

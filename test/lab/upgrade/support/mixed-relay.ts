@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import type * as support from "../../../support/relay.ts";
 import type { Pod } from "../../../support/relay.ts";
 import { previousTree } from "./previous-tree.ts";

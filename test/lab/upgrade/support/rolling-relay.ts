@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { ServiceName } from "protocol/contract/surface.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import { GuardedRelay } from "../../../support/guarded-redis.ts";
 import { previousTree } from "./previous-tree.ts";
 

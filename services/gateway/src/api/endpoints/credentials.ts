@@ -1,13 +1,13 @@
-import { AgentName } from "protocol/contract/envelope.ts";
-import { ServiceError } from "protocol/contract/refusals.ts";
-import { readCredential } from "protocol/signing/credentials.ts";
-import { agentNamed } from "protocol/wire/agent-id.ts";
-import type { Handlers } from "runtime/http/router.ts";
-import { validate } from "runtime/http/validate.ts";
-import type { KeyStore } from "runtime/key-store.ts";
-import { readCredentials } from "window/credentials.ts";
-import type { ProcessWindow } from "window/process-window.ts";
-import type { RedisCalls } from "window/redis/redis-calls.ts";
+import { AgentName } from "relay-protocol/contract/envelope.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { readCredential } from "relay-protocol/signing/credentials.ts";
+import { agentNamed } from "relay-protocol/wire/agent-id.ts";
+import type { Handlers } from "relay-runtime/http/router.ts";
+import { validate } from "relay-runtime/http/validate.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
+import { readCredentials } from "relay-window/credentials.ts";
+import type { ProcessWindow } from "relay-window/process-window.ts";
+import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { z } from "zod";
 import type { RateLimits } from "../rate-limits.ts";
 

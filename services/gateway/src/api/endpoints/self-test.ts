@@ -1,22 +1,27 @@
-import { ServiceError } from "protocol/contract/refusals.ts";
-import { PRIVACY } from "protocol/contract/reports/common.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import {
   type BroughtKeys,
   invalidCredential,
   isIssued,
   type KnownKeys,
   keyOfShown,
-} from "protocol/intake/credential-step.ts";
-import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
-import { checkAfterSignature, checkBeforeSignature, readShape, type VerifiedEnvelope } from "protocol/intake/steps.ts";
-import { verify } from "protocol/signing/algorithms.ts";
-import { canonicalText } from "protocol/signing/canonical.ts";
-import { CANONICAL_SIGNING_ORDER } from "protocol/wire/envelope.ts";
-import { readBodyText } from "runtime/http/body.ts";
-import type { Handlers } from "runtime/http/router.ts";
-import type { KeyStore } from "runtime/key-store.ts";
-import type { Counters } from "window/counters.ts";
+} from "relay-protocol/intake/credential-step.ts";
+import { isRefusal, type Refusal } from "relay-protocol/intake/refusal.ts";
+import {
+  checkAfterSignature,
+  checkBeforeSignature,
+  readShape,
+  type VerifiedEnvelope,
+} from "relay-protocol/intake/steps.ts";
+import { verify } from "relay-protocol/signing/algorithms.ts";
+import { canonicalText } from "relay-protocol/signing/canonical.ts";
+import { CANONICAL_SIGNING_ORDER } from "relay-protocol/wire/envelope.ts";
+import { readBodyText } from "relay-runtime/http/body.ts";
+import type { Handlers } from "relay-runtime/http/router.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
+import type { Counters } from "relay-window/counters.ts";
 import type { RateLimits } from "../rate-limits.ts";
 
 interface Parts {

@@ -1,6 +1,6 @@
-import { SimpleSendRequest, SimpleSessionRequest } from "protocol/contract/requests.ts";
-import type { Handlers, SurfaceContext } from "runtime/http/router.ts";
-import type { Tracing } from "runtime/tracing/tracing.ts";
+import { SimpleSendRequest, SimpleSessionRequest } from "relay-protocol/contract/requests.ts";
+import type { Handlers, SurfaceContext } from "relay-runtime/http/router.ts";
+import type { Tracing } from "relay-runtime/tracing/tracing.ts";
 import {
   acceptedEnvelope,
   acceptedSession,

@@ -1,8 +1,8 @@
-import type { AgentReadableHealth } from "protocol/contract/documents.ts";
-import { PRIVACY } from "protocol/contract/reports/common.ts";
-import type { Ready } from "protocol/contract/responses.ts";
-import { PROOF_BOUNDARY } from "protocol/contract/session.ts";
-import { PRESENCE_LIMITS } from "protocol/wire/limits.ts";
+import type { AgentReadableHealth } from "relay-protocol/contract/documents.ts";
+import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import type { Ready } from "relay-protocol/contract/responses.ts";
+import { PROOF_BOUNDARY } from "relay-protocol/contract/session.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { z } from "zod";
 import { linksIn } from "./links.ts";
 import { SERVICE } from "./relay-description.ts";

@@ -1,7 +1,7 @@
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { CREDENTIAL_HEADER, CREDENTIAL_REASONS } from "protocol/wire/credential.ts";
-import { CREDENTIAL_LIMITS } from "protocol/wire/limits.ts";
-import { relayName } from "runtime/relay-hosts.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { CREDENTIAL_HEADER, CREDENTIAL_REASONS } from "relay-protocol/wire/credential.ts";
+import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
+import { relayName } from "relay-runtime/relay-hosts.ts";
 import { urlOf } from "./links.ts";
 import type { DiscoverySettings } from "./relay-description.ts";
 

@@ -1,6 +1,6 @@
-import { ENVELOPE_SCHEMAS } from "protocol/contract/envelope.ts";
-import { ACK_FRAMES, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
-import type { Envelope } from "protocol/wire/envelope.ts";
+import { ENVELOPE_SCHEMAS } from "relay-protocol/contract/envelope.ts";
+import { ACK_FRAMES, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "relay-protocol/contract/frames.ts";
+import type { Envelope } from "relay-protocol/wire/envelope.ts";
 import { z } from "zod";
 import { exampleEnvelope } from "./example-envelopes.ts";
 import { frameExamples } from "./frame-examples.ts";

@@ -1,6 +1,6 @@
-import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { CLOSE_CODES } from "protocol/wire/close-codes.ts";
-import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
+import { WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
+import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
+import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
 import { envelopeMessages, frameMessages, type MessageEntry } from "./asyncapi-messages.ts";
 import { type JsonSchema, SchemaWriter } from "./json-schema.ts";
 import { urlOf } from "./links.ts";

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
-import { privateKeyOfSeed, sign } from "protocol/signing/algorithms.ts";
-import { canonicalText, signedText } from "protocol/signing/canonical.ts";
-import { testVectors } from "protocol/signing/test-vectors.ts";
-import type { Envelope, UnsignedEnvelope } from "protocol/wire/envelope.ts";
+import { privateKeyOfSeed, sign } from "relay-protocol/signing/algorithms.ts";
+import { canonicalText, signedText } from "relay-protocol/signing/canonical.ts";
+import { testVectors } from "relay-protocol/signing/test-vectors.ts";
+import type { Envelope, UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
 
 /** The facts of the example that all documents show: alice asks bob for a session. Times are Unix ms. */
 export const EXAMPLE_TIME = 1_790_000_000_000;

@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
-import { type ACK_FRAMES, announcedLimits, type NoticeFrame } from "protocol/contract/frames.ts";
-import { notKept } from "protocol/contract/not-kept.ts";
-import { targetDelivery } from "protocol/contract/presence.ts";
-import { PENDING } from "protocol/contract/session.ts";
-import { canonicalText } from "protocol/signing/canonical.ts";
-import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
-import { HTTP_LIMITS } from "protocol/wire/limits.ts";
+import { type ACK_FRAMES, announcedLimits, type NoticeFrame } from "relay-protocol/contract/frames.ts";
+import { notKept } from "relay-protocol/contract/not-kept.ts";
+import { targetDelivery } from "relay-protocol/contract/presence.ts";
+import { PENDING } from "relay-protocol/contract/session.ts";
+import { canonicalText } from "relay-protocol/signing/canonical.ts";
+import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
+import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import {
   ALICE,
   BOB,

@@ -1,5 +1,5 @@
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, type SurfaceId, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 
 /** URLs of surfaces, always made from the settings, never from the Host header, which the client writes. */
 

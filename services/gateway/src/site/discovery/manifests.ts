@@ -1,11 +1,16 @@
-import type { AgentManifest, DiscoveryIndex, RelayManifest, SimpleCapabilities } from "protocol/contract/documents.ts";
-import { announcedLimits } from "protocol/contract/frames.ts";
-import { PRIVACY } from "protocol/contract/reports/common.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
-import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
-import { credentialTestVector, SEALED_PAYLOAD_TEST_VECTOR, testVectors } from "protocol/signing/test-vectors.ts";
-import { CANONICAL_SIGNING_ORDER } from "protocol/wire/envelope.ts";
-import { ENVELOPE_LIMITS } from "protocol/wire/limits.ts";
+import type {
+  AgentManifest,
+  DiscoveryIndex,
+  RelayManifest,
+  SimpleCapabilities,
+} from "relay-protocol/contract/documents.ts";
+import { announcedLimits } from "relay-protocol/contract/frames.ts";
+import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { SIGNATURE_CHARACTERS } from "relay-protocol/signing/algorithms.ts";
+import { credentialTestVector, SEALED_PAYLOAD_TEST_VECTOR, testVectors } from "relay-protocol/signing/test-vectors.ts";
+import { CANONICAL_SIGNING_ORDER } from "relay-protocol/wire/envelope.ts";
+import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { contactOf } from "../../answers/contact.ts";
 import { type Examples, MADE_UP_IDS, REQUEST_EXAMPLES, writtenAnswers } from "./examples.ts";
 import { linksIn, offeredBy, urlOf, websocketUrls } from "./links.ts";

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from "node:http";
-import { NotReady, Problem } from "protocol/contract/responses.ts";
-import type { Surface } from "protocol/contract/surface.ts";
-import { LEGACY_ALIASES, type SurfaceId } from "protocol/contract/surfaces.ts";
-import { ERRORS, type ErrorCode } from "protocol/wire/errors.ts";
+import { NotReady, Problem } from "relay-protocol/contract/responses.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
+import { LEGACY_ALIASES, type SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
 import type { z } from "zod";
 import { needs, REQUEST_EXAMPLES, recordedAnswers, writtenAnswers } from "./examples.ts";
 import type { SchemaWriter } from "./json-schema.ts";

@@ -1,8 +1,8 @@
-import { AgentName, SessionId } from "protocol/contract/envelope.ts";
+import { AgentName, SessionId } from "relay-protocol/contract/envelope.ts";
 
-import { PackageFile } from "protocol/contract/packages.ts";
-import { IDEMPOTENCY_KEY_PATTERN } from "protocol/contract/requests.ts";
-import type { Surface } from "protocol/contract/surface.ts";
+import { PackageFile } from "relay-protocol/contract/packages.ts";
+import { IDEMPOTENCY_KEY_PATTERN } from "relay-protocol/contract/requests.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
 import type { z } from "zod";
 import { needs } from "./examples.ts";
 import type { JsonSchema, SchemaWriter } from "./json-schema.ts";

@@ -1,8 +1,14 @@
-import type { Authentication, PublishedLimits } from "protocol/contract/documents.ts";
-import { announcedLimits } from "protocol/contract/frames.ts";
-import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
-import { PROOF_BOUNDARY } from "protocol/contract/session.ts";
-import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "protocol/wire/limits.ts";
+import type { Authentication, PublishedLimits } from "relay-protocol/contract/documents.ts";
+import { announcedLimits } from "relay-protocol/contract/frames.ts";
+import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "relay-protocol/contract/reports/common.ts";
+import { PROOF_BOUNDARY } from "relay-protocol/contract/session.ts";
+import {
+  ENVELOPE_LIMITS,
+  HTTP_LIMITS,
+  PRESENCE_LIMITS,
+  SESSION_LIMITS,
+  TEXT_LIMITS,
+} from "relay-protocol/wire/limits.ts";
 import { contactOf } from "../../answers/contact.ts";
 import type { GatewaySettings } from "../../settings.ts";
 import { linksOf, linkTemplatesOf, offeredBy } from "./links.ts";

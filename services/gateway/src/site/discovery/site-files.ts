@@ -1,4 +1,4 @@
-import type { Surface } from "protocol/contract/surface.ts";
+import type { Surface } from "relay-protocol/contract/surface.ts";
 import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
 import { CATALOGUE, isPlainRead, urlOf } from "./links.ts";
 import type { DiscoverySettings } from "./relay-description.ts";

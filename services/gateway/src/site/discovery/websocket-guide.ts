@@ -1,7 +1,7 @@
-import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
-import { NO_RECONNECT } from "protocol/wire/close-codes.ts";
-import { CANONICAL_SIGNING_ORDER } from "protocol/wire/envelope.ts";
-import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/wire/limits.ts";
+import { SIGNATURE_CHARACTERS } from "relay-protocol/signing/algorithms.ts";
+import { NO_RECONNECT } from "relay-protocol/wire/close-codes.ts";
+import { CANONICAL_SIGNING_ORDER } from "relay-protocol/wire/envelope.ts";
+import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { credentialRules, RECEIPT_RULES, SESSION_RULES, sealingRules } from "./agreement-guide.ts";
 import { urlOf } from "./links.ts";
 import { signingManifest } from "./manifests.ts";

@@ -1,6 +1,6 @@
-import { ServiceError } from "protocol/contract/refusals.ts";
-import type { PACKAGE_SURFACES } from "protocol/contract/surfaces.ts";
-import type { Handlers } from "runtime/http/router.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { PACKAGE_SURFACES } from "relay-protocol/contract/surfaces.ts";
+import type { Handlers } from "relay-runtime/http/router.ts";
 import { connectorOf, connectorsDocument, type Packages } from "../packages.ts";
 
 type PackageHandlers = Pick<Handlers<"gateway">, keyof typeof PACKAGE_SURFACES>;

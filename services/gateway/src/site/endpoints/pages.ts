@@ -1,5 +1,5 @@
-import type { PAGE_SURFACES } from "protocol/contract/surfaces.ts";
-import type { Handlers } from "runtime/http/router.ts";
+import type { PAGE_SURFACES } from "relay-protocol/contract/surfaces.ts";
+import type { Handlers } from "relay-runtime/http/router.ts";
 import { ASSETS, type PageId, type PageSettings, renderPages } from "../pages/render.ts";
 
 type PageHandlers = Pick<Handlers<"gateway">, keyof typeof PAGE_SURFACES>;

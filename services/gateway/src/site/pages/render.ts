@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { SURFACES, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 import {
   CONNECTION_LIMITS,
   CREDENTIAL_LIMITS,
@@ -9,7 +9,7 @@ import {
   PRESENCE_LIMITS,
   SESSION_LIMITS,
   WINDOW_LIMITS,
-} from "protocol/wire/limits.ts";
+} from "relay-protocol/wire/limits.ts";
 import type { GatewaySettings } from "../../settings.ts";
 
 /** The pages: HTML files read once, with the relay's addresses and limits filled in. The browser fetches the counts. */
