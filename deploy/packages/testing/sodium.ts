@@ -3,7 +3,7 @@ import { isSmallOrderEd25519 } from "relay-protocol/signing/algorithms.ts";
 
 /**
  * Stands in for sodium-native in what is bundled, which so has no machine code: the functions that
- * `protocol/signing/ed25519.ts` uses, over Node's own Ed25519. A test holds the answers to libsodium's.
+ * `relay-protocol/signing/algorithms.ts` uses, over Node's own Ed25519. A test holds the answers to libsodium's.
  */
 
 /** DER of a PKCS#8 private key and of a public key, up to their 32 bytes. Source: RFC 8410, sections 4 and 7. */

@@ -1,6 +1,6 @@
 import type { Mutation } from "../mutation.ts";
 
-const CREDENTIALS = "shared/protocol/src/credentials";
+const CREDENTIALS = "shared/protocol/src/signing/credentials.ts";
 const STEP = "shared/protocol/src/intake/credential-step.ts";
 const READING = ["shared/protocol/test/credentials/read-credential.test.ts"];
 const JUDGING = ["shared/protocol/test/credentials/issuers.test.ts"];
@@ -15,7 +15,7 @@ const CONFORMANCE = ["test/conformance/credentials.test.ts"];
 export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a credential's header has three members",
-    file: `${CREDENTIALS}/read-credential.ts`,
+    file: CREDENTIALS,
     find: "Object.keys(header).length !== 3",
     replace: "Object.keys(header).length < 3",
     tests: READING,
@@ -36,84 +36,84 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the algorithm of a credential",
-    file: `${CREDENTIALS}/read-credential.ts`,
+    file: CREDENTIALS,
     find: "CREDENTIAL_HEADER.algorithms.some((name) => name === alg) && typ",
     replace: "typeof alg === 'string' && typ",
     tests: READING,
   },
   {
     name: "length of a credential",
-    file: `${CREDENTIALS}/read-credential.ts`,
+    file: CREDENTIALS,
     find: "token.length > CREDENTIAL_LIMITS.maxCharacters",
     replace: "token.length > 1e6",
     tests: READING,
   },
   {
     name: "life of a credential",
-    file: `${CREDENTIALS}/read-credential.ts`,
+    file: CREDENTIALS,
     find: "expiresAt - issuedAt > CREDENTIAL_LIMITS.maxLifeMs",
     replace: "false",
     tests: READING,
   },
   {
     name: "a private key is no part of a credential",
-    file: `${CREDENTIALS}/public-jwk.ts`,
+    file: CREDENTIALS,
     find: ' || Object.hasOwn(value, "d")',
     replace: "",
     tests: READING,
   },
   {
     name: "a sealing key has no small order",
-    file: `${CREDENTIALS}/public-jwk.ts`,
+    file: CREDENTIALS,
     find: " && !isSmallOrderX25519(bytes)",
     replace: "",
     tests: ["shared/protocol/test/credentials/public-jwk.test.ts"],
   },
   {
     name: "term of a credential",
-    file: `${CREDENTIALS}/issuers.ts`,
+    file: CREDENTIALS,
     find: "Math.min(key.validity.until, expiresAt)",
     replace: "key.validity.until",
     tests: JUDGING,
   },
   {
     name: "a credential ends with its issuer's key",
-    file: `${CREDENTIALS}/issuers.ts`,
+    file: CREDENTIALS,
     find: "Math.min(key.validity.until, expiresAt)",
     replace: "expiresAt",
     tests: JUDGING,
   },
   {
     name: "a credential from the future",
-    file: `${CREDENTIALS}/issuers.ts`,
+    file: CREDENTIALS,
     find: "Math.max(key.validity.from, Math.max(issuedAt, notBefore) - CREDENTIAL_LIMITS.maxAheadMs)",
     replace: "key.validity.from",
     tests: JUDGING,
   },
   {
     name: "an issuer speaks for its agents",
-    file: `${CREDENTIALS}/issuers.ts`,
+    file: CREDENTIALS,
     find: "if (!this.#holders.isOfIssuer(credential.agent, credential.issuer))",
     replace: "if (false)",
     tests: JUDGING,
   },
   {
     name: "revocation of credentials",
-    file: `${CREDENTIALS}/issuers.ts`,
+    file: CREDENTIALS,
     find: 'return credential.issuedAt < this.revokedBefore(credential) ? "revoked" : undefined;',
     replace: "return undefined;",
     tests: JUDGING,
   },
   {
     name: "the most specific pattern says whose an agent is",
-    file: `${CREDENTIALS}/agent-holders.ts`,
+    file: CREDENTIALS,
     find: 'agent.lastIndexOf("."); holder',
     replace: 'agent.indexOf("."); holder',
     tests: JUDGING,
   },
   {
     name: "a pattern has one holder",
-    file: `${CREDENTIALS}/agent-holders.ts`,
+    file: CREDENTIALS,
     find: "return holder === issuer;",
     replace: "return true;",
     tests: JUDGING,

@@ -6,21 +6,21 @@ const DESTINATION = "shared/protocol/src/intake/destination-step.ts";
 export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   {
     name: "depth cap",
-    file: "shared/protocol/src/intake/steps.ts",
+    file: "shared/protocol/src/wire/json.ts",
     find: "if (level > ENVELOPE_LIMITS.maxPayloadDepth)",
     replace: "if (level > 1000 * ENVELOPE_LIMITS.maxPayloadDepth)",
     tests: ["shared/protocol/test/intake/decode.test.ts"],
   },
   {
     name: "members cap",
-    file: "shared/protocol/src/intake/steps.ts",
+    file: "shared/protocol/src/wire/json.ts",
     find: "return size.members > ENVELOPE_LIMITS.maxPayloadMembers;",
     replace: "return false;",
     tests: ["shared/protocol/test/intake/decode.test.ts"],
   },
   {
     name: "a session is between two agents",
-    file: "shared/protocol/src/contract/envelope.ts",
+    file: "shared/protocol/src/wire/envelope.ts",
     find: "return from !== to;",
     replace: "return from !== undefined;",
     tests: ["shared/protocol/test/intake/steps.test.ts", "services/gateway/test/refusals.test.ts"],
@@ -48,14 +48,14 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no member named __proto__",
-    file: "shared/protocol/src/intake/steps.ts",
+    file: "shared/protocol/src/wire/json.ts",
     find: 'if (name === "__proto__")',
     replace: "if (false)",
     tests: ["shared/protocol/test/intake/decode.test.ts"],
   },
   {
     name: "no lone surrogates",
-    file: "shared/protocol/src/intake/steps.ts",
+    file: "shared/protocol/src/wire/json.ts",
     find: 'value.isWellFormed() ? undefined : "A string',
     replace: 'true ? undefined : "A string',
     tests: ["shared/protocol/test/intake/decode.test.ts"],

@@ -130,7 +130,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "alphabet of signatures",
-    file: "shared/protocol/src/contract/envelope.ts",
+    file: "shared/protocol/src/wire/envelope.ts",
     find: "/^(?:[A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{86})$/",
     replace: "/^./",
     tests: ["test/conformance/invalid-envelope.test.ts"],
