@@ -138,9 +138,10 @@ describe("A delivery that a gateway made", () => {
     const manifest = new RelayManifest({
       ask: async () => ({ status: answer.status, text: JSON.stringify(answer.body) }),
     } as unknown as RelayHttp);
-    const clock = jest.spyOn(performance, "now");
+    let now = 1_000_000;
+    const clock = jest.spyOn(performance, "now").mockImplementation(() => now);
     const isKnownAfter = async (ms: number) => {
-      clock.mockReturnValue(performance.now() + ms);
+      now += ms;
       return (await manifest.gatewayKey(key_id)) !== undefined;
     };
     expect(await isKnownAfter(0)).toBe(true);

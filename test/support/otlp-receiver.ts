@@ -53,7 +53,13 @@ export class OtlpReceiver {
   async trace(traceId: string, count: number): Promise<ReceivedSpan[]> {
     const found = () => this.spans.filter((span) => span.traceId === traceId);
     await until(`${count} spans of ${traceId}`, () => found().length >= count);
-    return found().sort((a, b) => Number(a.startNs - b.startNs));
+    const spans = found();
+    // Two clocks of one process may differ by a millisecond, so times do not tell what led to what.
+    const depthOf = ({ parentSpanId }: ReceivedSpan): number => {
+      const parent = spans.find(({ spanId }) => spanId === parentSpanId);
+      return parent === undefined ? 0 : depthOf(parent) + 1;
+    };
+    return spans.sort((a, b) => depthOf(a) - depthOf(b));
   }
 
   #take(body: Buffer): void {
