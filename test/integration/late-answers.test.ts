@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "@jest/globals";
 import type { Envelope } from "relay-protocol/wire/envelope.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import { waitForRedis } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";
+import { waitForRedis } from "../support/use.ts";
 import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
 
 /** Pod one hears from Redis through a proxy: its answers, its channel and the ends of connections overtake each other. */

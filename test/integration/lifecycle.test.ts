@@ -4,9 +4,9 @@ import { createWsConnector } from "../../services/ws-connector/src/service.ts";
 import { readWsConnectorSettings } from "../../services/ws-connector/src/settings.ts";
 import { deliveredTo, Traffic, tryUpgrade } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
-import { waitForRedis } from "../support/test-redis.ts";
 import { fakeTimers } from "../support/time.ts";
 import { until } from "../support/until.ts";
+import { waitForRedis } from "../support/use.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
 /** How pods end, and what services know of themselves when they start. */

@@ -4,11 +4,8 @@ import { readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
-import { afterEach, jest } from "@jest/globals";
 import { Cluster, Redis } from "ioredis";
 import { nodeUrlsOf } from "relay-runtime/redis-url.ts";
-import { BoundedRedis } from "relay-window/redis/bounded-redis.ts";
-import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { EmbeddedRedis } from "../../deploy/local/embedded-redis.ts";
 
 /** Who has a user of its own in deploy/redis/users.acl. */
@@ -73,35 +70,6 @@ export function clusterClient(url: string): Cluster {
     { redisOptions: { ...user, replyMapping: "legacy" } },
   );
 }
-
-/** More than any test takes. */
-const ENDLESS = 1_000_000;
-const replaced: { restore(): void }[] = [];
-
-/**
- * For tests in which a proxy keeps back what Redis says. From the call on, until the test ends, pods in this process give
- * up no call and no channel, however long that takes. Deadlines stay as they are: Redis refuses one that is far ahead.
- */
-export function waitForRedis(): void {
-  keepChannels();
-  setEndless("catchUpMs");
-  const unbounded = Redis.prototype.sendCommand;
-  const sending = jest.spyOn(BoundedRedis.prototype, "sendCommand").mockImplementation(unbounded);
-  replaced.push({ restore: () => sending.mockRestore() });
-}
-
-/** As `waitForRedis`, of channels alone. */
-export function keepChannels(): void {
-  setEndless("maxMissedLoopbacks");
-}
-
-function setEndless(limit: "catchUpMs" | "maxMissedLoopbacks"): void {
-  replaced.push(jest.replaceProperty(REDIS_LIMITS as Record<typeof limit, number>, limit, ENDLESS));
-}
-
-afterEach(() => {
-  for (const one of replaced.splice(0)) one.restore();
-});
 
 /** Every key and every value of the database, whatever its type, as one text. @param pattern of the keys, if not all. */
 export async function everythingIn(client: Redis, pattern = "*"): Promise<string> {
