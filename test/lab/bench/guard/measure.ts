@@ -4,14 +4,18 @@ import { type Cell, ratio } from "../suites/comparison.ts";
 import { rateTrial } from "../suites/rates.ts";
 import { windowTrial } from "../suites/relay.ts";
 import { inTheSameRounds, type Trial } from "../suites/side-by-side.ts";
-import type { SystemUnderTest } from "../systems/system.ts";
+import type { EarlierTree } from "../systems/earlier-tree.ts";
+import { BEFORE, type SystemUnderTest } from "../systems/system.ts";
 import type { Ratios } from "./verdict.ts";
 
 /** Full calls, and the small ones of agents that send by themselves. */
 const WINDOW = 8;
 const RATE = 5000;
 const PEER = "bare";
-export const LOADS = [`window ${WINDOW}`, `${RATE} a second`];
+const WINDOW_LOAD = `window ${WINDOW}`;
+/** What a call of the system costs differs from machine to machine, and with it the ratio to the bare relay. An earlier commit pays the same. */
+export const RATE_LOAD = `${RATE} a second`;
+export const LOADS = [WINDOW_LOAD, RATE_LOAD];
 
 /** Both systems take turns so many times in a round. */
 const TURNS = 10;
@@ -40,14 +44,21 @@ const COMPILING_MS = 2500;
 export class Measurements {
   readonly #ofWindow: Cell[] = [];
   readonly #ofRate: Cell[] = [];
+  readonly #ratePlan: Plan | undefined;
+
+  /** @param before the commit that rates are compared with; undefined: they are not measured. */
+  constructor(before: EarlierTree | undefined) {
+    this.#ratePlan = before && { ...PLAN, systems: ["agent-relay"], before };
+  }
 
   /** @returns the ratios of all turns so far. */
   async more(): Promise<Ratios> {
     const compiling = windowTrial({ ...PLAN, measureMs: COMPILING_MS });
     keep(this.#ofWindow, await inTheSameRounds(PLAN, afterwards(windowTrial(PLAN), compiling, WINDOW)));
-    keep(this.#ofRate, await inTheSameRounds(PLAN, rateTrial(PLAN)));
-    const [window, rate] = LOADS as [string, string];
-    return { [window]: ratio(this.#ofWindow, PEER, WINDOW), [rate]: ratio(this.#ofRate, PEER, RATE) };
+    const ofWindow = { [WINDOW_LOAD]: ratio(this.#ofWindow, PEER, WINDOW) };
+    if (this.#ratePlan === undefined) return ofWindow;
+    keep(this.#ofRate, await inTheSameRounds(this.#ratePlan, rateTrial(this.#ratePlan)));
+    return { ...ofWindow, [RATE_LOAD]: ratio(this.#ofRate, BEFORE, RATE) };
   }
 }
 
@@ -61,8 +72,8 @@ function afterwards<C extends Carried>(trial: Trial<C>, first: Trial<Carried>, l
   return { ...trial, warm };
 }
 
-/** Each turn of all systems counts as a round, after those that are kept. */
+/** Each turn of both systems counts as a round, after those that are kept. */
 function keep(kept: Cell[], cells: readonly Cell<Carried>[]): void {
   const from = kept.length;
-  kept.push(...cells.map((cell, n) => ({ ...cell, round: Math.floor((from + n) / PLAN.systems.length) })));
+  kept.push(...cells.map((cell, n) => ({ ...cell, round: Math.floor((from + n) / 2) })));
 }
