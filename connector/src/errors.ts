@@ -59,7 +59,11 @@ export const RELAY_ERRORS = {
     "The register was signed for another connection.",
     "Something between agent and relay joined two connections; connect without it.",
   ),
-  not_registered: entry("fix", "This connection does not own the agent.", "The connector registers it again."),
+  not_registered: entry(
+    "fix",
+    "This connection does not own the agent.",
+    "The connector registers it again: send once it is online.",
+  ),
   unknown_session: entry("never", "No such session.", "Sessions are kept until one hour after their end."),
   not_your_session: entry(
     "fix",

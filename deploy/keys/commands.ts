@@ -202,12 +202,9 @@ async function revoke(file: string, ids: string[]): Promise<Outcome> {
       signing_keys: keys.signing_keys.filter((key) => key.key_id !== id),
     };
   });
-  const change = !isListed
-    ? ofRevokedGatewayKey(id)
-    : signingKey === undefined
-      ? ofRevokedApiKey(id)
-      : ofKey(signingKey, "refuse");
-  return { text: `Revoked ${id}.\n`, change };
+  const text = `Revoked ${id}.\n`;
+  if (signingKey !== undefined) return { text, change: ofKey(signingKey, "refuse") };
+  return { text, change: isListed ? ofRevokedApiKey(id) : ofRevokedGatewayKey(id) };
 }
 
 /** No record of the keys file has a gateway's key: it is named as revoked. */

@@ -63,7 +63,7 @@ RELAY_ERRORS = {
         "Something between agent and relay joined two connections; connect without it.",
     ),
     "not_registered": ErrorEntry(
-        "fix", "This connection does not own the agent.", "The connector registers it again."
+        "fix", "This connection does not own the agent.", "The connector registers it again: send once it is online."
     ),
     "unknown_session": ErrorEntry("never", "No such session.", "Sessions are kept until one hour after their end."),
     "not_your_session": ErrorEntry(

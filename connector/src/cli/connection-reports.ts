@@ -1,14 +1,12 @@
 import type { Connector } from "../connector.ts";
 import type { RelayError } from "../errors.ts";
 import type { ConnectorState, DecidedSession, Notice, Warning } from "../types.ts";
+import { NO_RELAY_REACHED } from "./control/told-states.ts";
 import { Failure, failureOf } from "./failure.ts";
 import { Repeats } from "./repeats.ts";
 import type { Reporter } from "./reporter.ts";
 
 type Reports = Pick<Reporter, "report">;
-
-/** What a connector that goes on without end tries again. */
-const TRIED_AGAIN: readonly string[] = ["unreachable", "not_a_relay"];
 
 /** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only, and each cause once. */
 export function reportConnection(connector: Connector, websocketUrl: string, reporter: Reporter, json: boolean): void {
@@ -39,7 +37,7 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
     // Whoever ran the connector says what ended it.
     if (state.status === "closed" && state.error === error) return;
     told = error;
-    const isTriedAgain = TRIED_AGAIN.includes(code);
+    const isTriedAgain = NO_RELAY_REACHED.includes(code);
     const isRepeat = isTriedAgain && said.has(error.message);
     if (isTriedAgain) said.add(error.message);
     if (isRepeat && !json) return;

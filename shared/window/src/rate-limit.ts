@@ -51,7 +51,7 @@ export class RateLimit {
 
   /**
    * Counts one request.
-   * @throws ServiceError `unavailable`: while no part of Redis answers a request is refused as such, never as one over the limit.
+   * @throws ServiceError `unavailable`: a request that no part of Redis can count is refused as such, never as one over the limit.
    */
   async use(key: string): Promise<Usage> {
     const left = this.#usedUp.msLeft(key);
@@ -111,9 +111,9 @@ class UsedUp {
   }
 
   add(key: string, ms: number): void {
+    this.#forget(key);
     const [first] = this.#keys.keys();
     if (this.#keys.size === MOST_USED_UP) this.#forget(first as string);
-    this.#forget(key);
     const end = setTimeout(() => this.#forget(key), ms).unref();
     this.#keys.set(key, { endsAt: performance.now() + ms, end });
   }

@@ -3,8 +3,11 @@ import type { RelayError } from "../../errors.ts";
 import type { ConnectorState } from "../../types.ts";
 import { errorWithAuthorities } from "../extra-authorities.ts";
 
-/** A relay whose websocket answers, and something else over HTTP, registers nobody: the connection is lost again and again. */
-const SAYS_WHY: readonly string[] = ["unreachable", "not_a_relay"];
+/**
+ * Errors of attempts that reached no relay. Where its websocket answers and something else does over HTTP, it registers nobody, and
+ * the connection is lost again and again.
+ */
+export const NO_RELAY_REACHED: readonly string[] = ["unreachable", "not_a_relay"];
 
 /**
  * Calls `tell` with each state of the connector; with that of one that reaches no relay once more when it is known why, and from
@@ -25,7 +28,7 @@ export function onState(connector: Connector, tell: (state: ConnectorState) => v
     }),
     connector.on("error", (error) => {
       const { status } = connector.state;
-      if (!SAYS_WHY.includes(error.code) || status === "online" || status === "closed") return;
+      if (!NO_RELAY_REACHED.includes(error.code) || status === "online" || status === "closed") return;
       why = errorWithAuthorities(error);
       if (status === "reconnecting") tell(withWhy(connector.state));
     }),
