@@ -43,7 +43,8 @@ class End:
 class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
     async def test_is_told_with_its_status_and_without_the_secrets_of_its_location(self) -> None:
         location = b"location: https://user:secret@other.example/login?token=secret\r\n"
-        for status, header in ((301, location), (302, b""), (308, b""), (300, location)):
+        no_url = b"location: https:user:secret@other.example\r\n"
+        for status, header in ((301, location), (302, b""), (308, b""), (300, location), (303, no_url)):
             answer = f"HTTP/1.1 {status} Elsewhere\r\ncontent-length: 0\r\n".encode() + header + b"\r\n"
 
             async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: bytes = answer) -> None:
@@ -60,6 +61,18 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
             self.assertEqual("other.example/login" in error.message, header == location)
             shown = "".join(traceback.format_exception(error)) + repr(cause) + repr(vars(cause))
             self.assertNotRegex(shown, "secret|user")
+
+    async def test_with_a_header_that_is_none_is_told_without_it(self) -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 302 Found\r\nlocation: \x01secret\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1")
+        async with server:
+            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+        error = unreachable("ws://relay.example/ws", cause)
+        self.assertNotIn("secret", "".join(traceback.format_exception(error)))
 
     async def test_chooses_no_other_host_for_the_agent(self) -> None:
         elsewhere: list[bytes] = []

@@ -128,6 +128,7 @@ function isReserved(id: string): boolean {
 }
 
 async function addSigningKey(file: string, terms: KeyTerms, alg: SigningAlgorithm): Promise<Outcome> {
+  if (isReserved(terms.id)) throw new UsageError("--key-id must not begin with gateway- or jkt-.");
   const { record, data } = alg === "ed25519" ? newEd25519(terms) : newHmac(terms);
   await editKeys(file, (keys) => {
     refuseExistingId(keys, terms.id);

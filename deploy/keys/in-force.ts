@@ -15,8 +15,8 @@ export interface Change {
   readonly what: string;
   /** Without `ask` nothing shows it. */
   readonly ask?: ((wait: Wait) => Promise<Shown>) | undefined;
-  /** Where it is not the change itself that shows: what does. */
-  readonly proof?: string;
+  /** Where the change itself cannot be seen: what was seen in its place, in a sentence. */
+  readonly seen?: string;
 }
 
 /** The keys file is changed, and a relay that runs does not have the change in time. */
@@ -26,7 +26,7 @@ export class NotInForceError extends Error {}
  * Waits until a change is in force at the relay that is asked. @returns what is in force, in a sentence.
  * @throws {NotInForceError} after the wait.
  */
-export async function untilInForce({ verb, what, ask, proof }: Change, wait: Wait): Promise<string> {
+export async function untilInForce({ verb, what, ask, seen }: Change, wait: Wait): Promise<string> {
   const { url, waitMs } = wait;
   const does = `${verb}s ${what}`;
   if (ask === undefined || waitMs === 0)
@@ -43,7 +43,8 @@ export async function untilInForce({ verb, what, ask, proof }: Change, wait: Wai
     }
     // A connector at another address never answers at this one: by the end of the wait the gateway's word is enough.
     if (answers.every((answer) => answer === true || (isLate && answer === undefined))) {
-      return `The relay at ${url} ${does}: ${proof ?? `${whoOf(shown)} Others load the change within 5 seconds.`}\n`;
+      if (seen !== undefined) return `The relay at ${url} should ${verb} ${what} by now. ${seen}\n`;
+      return `The relay at ${url} ${does}: ${whoOf(shown)} Others load the change within 5 seconds.\n`;
     }
     if (isLate) break;
     await delay(Math.min(lookAgainMs, leftMs));

@@ -47,9 +47,8 @@ export function ofRevokedApiKey(id: string): Change {
     const { status, ready, degraded = [] } = answer;
     return { gateway: status === 200 && ready === true && !degraded.includes("keys_file") };
   };
-  const proof =
-    "it can read its keys file, as /ready of a gateway says, and loads a change within 5 seconds. Whether that is this file, only a request with the key tells: 401.";
-  return { verb: "refuse", what: id, ask, proof };
+  const seen = "Its gateway can read its keys file. Only a request with the key shows that it is this file: 401.";
+  return { verb: "refuse", what: id, ask, seen };
 }
 
 /** Of a gateway's key that was revoked: no manifest lists it. */

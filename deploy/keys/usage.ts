@@ -61,5 +61,5 @@ copy of a listed key's secret. Those of issuers and their agents go to files tha
 seconds. To rotate a listed key: make a new one, give it to the agent, revoke the old one. To renew a credential: relay issue, then
 relay credential (docs/operations.md). new makes new keys, which open nothing that was sealed before.
 
-Exit codes: 0 done, 1 refused (the file is unchanged), 2 invalid command line, 3 done, but not in force at the relay in time.
+Exit codes: 0 done, also if no relay answers, 1 refused (file unchanged), 2 invalid command line, 3 done, but not in force in time.
 `;

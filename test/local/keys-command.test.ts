@@ -228,7 +228,7 @@ describe("npm run keys", () => {
 
   test.each([
     ["an id that is taken", ["new", "--listed", "--agent", "agent://alice", "--key-id", "taken"], 1, "taken"],
-    ["a gateway's id", ["new", "--listed", "--agent", "agent://alice", "--key-id", "gateway-1"], 1, "gateway-"],
+    ["a gateway's id", ["new", "--listed", "--agent", "agent://alice", "--key-id", "gateway-1"], 2, "gateway-"],
     ["an agent that is none", ["new", "--listed", "--agent", "agent://Alice"], 1, "agents"],
     ["no agent", ["new", "--listed"], 2, "--agent"],
     ["an unknown algorithm", ["new", "--agent", "agent://alice", "--alg", "rsa"], 2, "ed25519, hmac-sha256"],

@@ -35,7 +35,9 @@ class UpgradeRefused(InvalidHandshake):
 
 
 def without_secrets(failure: Exception) -> Exception:
-    """What an attempt to connect failed with, as it may be shown: the library keeps all headers of a refusal."""
+    """What an attempt to connect failed with, as it may be shown: the library keeps headers of an answer, or quotes them."""
+    if isinstance(failure, InvalidMessage) and isinstance(failure.__cause__, ValueError):
+        return InvalidMessage(str(failure))
     status = _status_of(failure)
     return failure if status is None else UpgradeRefused(status, _headers_of(failure))
 
@@ -281,6 +283,8 @@ def _without_secrets(location: str) -> str:
     try:
         parts = urlsplit(location)
     except ValueError:
+        return ""
+    if parts.scheme and not parts.netloc:
         return ""
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 

@@ -167,7 +167,10 @@ export function isBetweenTwo({ from, to }: { readonly from?: unknown; readonly t
 }
 export const NOT_BETWEEN_TWO = "must be another agent than from";
 
-/** What is wrong with the members of an envelope, by the names of the wire: `payload.purpose`. Empty where nothing is. */
+/**
+ * What is wrong with the members of an envelope, by the names of the wire: `payload.purpose`. Empty where nothing is.
+ * @param envelope as JSON was parsed: own members count alone.
+ */
 export function envelopeProblems(envelope: JsonObject): FieldError[] {
   const { type, payload } = envelope;
   const kind = typeof type === "string" ? kindOf(type) : undefined;
