@@ -1,7 +1,7 @@
 import { readFile, utimes } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
 import type { ServiceName } from "relay-protocol/contract/surface.ts";
-import { resetWindow } from "relay-window/reset.ts";
+import { resetWindow } from "relay-window/window/reset.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
 import type { Pod } from "../support/relay.ts";

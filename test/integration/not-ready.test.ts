@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { REDIS_DOWN_KINDS } from "relay-protocol/contract/responses.ts";
-import { resetWindow } from "relay-window/reset.ts";
+import { resetWindow } from "relay-window/window/reset.ts";
 import type { AgentSocket } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
 import { HttpClient, scrape } from "../support/http.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { partitionKeys } from "relay-window/redis/keys.ts";
-import { resetWindow } from "relay-window/reset.ts";
+import { resetWindow } from "relay-window/window/reset.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
 import { type CredentialAgent, registerWith, TestIssuer } from "../support/issuer.ts";

@@ -1,11 +1,11 @@
 import { Cluster, type Redis } from "ioredis";
 import { createLogger } from "relay-runtime/logging.ts";
-import { ProcessWindow } from "relay-window/process-window.ts";
-import { publishedOf } from "relay-window/records/published.ts";
+import { publishedOf } from "relay-window/counters/published.ts";
 import { controlKeys, partitionKeys } from "relay-window/redis/keys.ts";
 import { partitionOf } from "relay-window/redis/partitions.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { type PartitionKeys, type WholeKeys, WindowKeys } from "relay-window/redis/window-keys.ts";
+import { ProcessWindow } from "relay-window/window/process-window.ts";
 import { until } from "./until.ts";
 
 /** Names of the keys of the window that is open, as it says itself. */

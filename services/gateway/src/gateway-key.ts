@@ -3,10 +3,14 @@ import { FileFollower } from "relay-runtime/file-follower.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import { SettingsError } from "relay-runtime/settings.ts";
-import { announceGatewayKey, type GatewayKey as ListedKey, readGatewayKeys } from "relay-window/gateway-keys.ts";
-import type { ProcessWindow } from "relay-window/process-window.ts";
+import {
+  announceGatewayKey,
+  type GatewayKey as ListedKey,
+  readGatewayKeys,
+} from "relay-window/presence/gateway-keys.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
-import { unavailable } from "relay-window/unavailable.ts";
+import { unavailable } from "relay-window/redis/unavailable.ts";
+import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { createGatewaySigner, type GatewaySigner } from "./gateway-signer.ts";
 
 /**

@@ -2,7 +2,7 @@ import { expect, test } from "@jest/globals";
 import { CheckOnline } from "relay-protocol/contract/presence.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { PRESENCE_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
-import { presenceOf } from "relay-window/presence.ts";
+import { presenceOf } from "relay-window/presence/presence.ts";
 import { presenceOfAgent } from "../src/answers/presence.ts";
 import { useGateway, useGatewayKit } from "./kit.ts";
 

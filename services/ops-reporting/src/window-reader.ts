@@ -1,17 +1,17 @@
 import { REPORT_LIMITS } from "relay-protocol/wire/limits.ts";
-import { type GatewayKey, readGatewayKeys } from "relay-window/gateway-keys.ts";
-import { JourneysCopy } from "relay-window/journeys.ts";
-import { SeenPromotions } from "relay-window/lapses.ts";
-import { countConnections } from "relay-window/pod-connections.ts";
-import type { PresenceCounts, PresenceStore } from "relay-window/presence.ts";
-import type { ProcessWindow } from "relay-window/process-window.ts";
-import type { Journey } from "relay-window/records/journey.ts";
+import { countConnections } from "relay-window/channel/pod-connections.ts";
+import { readSnapshot, type WindowSnapshot } from "relay-window/counters/snapshot.ts";
+import { type GatewayKey, readGatewayKeys } from "relay-window/presence/gateway-keys.ts";
+import type { PresenceCounts, PresenceStore } from "relay-window/presence/presence.ts";
 import { partitionKeys } from "relay-window/redis/keys.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
-import { readSnapshot, type WindowSnapshot } from "relay-window/snapshot.ts";
-import { readTarget, type Target, type TargetQuery } from "relay-window/targets.ts";
-import type { WindowIdentity } from "relay-window/window-identity.ts";
+import type { Journey } from "relay-window/sessions/journey.ts";
+import { JourneysCopy } from "relay-window/sessions/journeys.ts";
+import { readTarget, type Target, type TargetQuery } from "relay-window/sessions/targets.ts";
+import { SeenPromotions } from "relay-window/window/lapses.ts";
+import type { ProcessWindow } from "relay-window/window/process-window.ts";
+import type { WindowIdentity } from "relay-window/window/window-identity.ts";
 import { SharedRead, SharedReads } from "./shared-read.ts";
 
 /** What a report may be computed from besides the figures of the window, each read only for the reports that name it. */

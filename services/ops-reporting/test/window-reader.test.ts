@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { createLogger } from "relay-runtime/logging.ts";
-import { PresenceStore } from "relay-window/presence.ts";
-import { ProcessWindow } from "relay-window/process-window.ts";
+import { PresenceStore } from "relay-window/presence/presence.ts";
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { RedisLink } from "relay-window/redis/redis-link.ts";
-import { resetWindow } from "relay-window/reset.ts";
+import { ProcessWindow } from "relay-window/window/process-window.ts";
+import { resetWindow } from "relay-window/window/reset.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import { openAnotherWindow, windowKeysIn } from "../../../test/support/window-view.ts";

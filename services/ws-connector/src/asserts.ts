@@ -1,6 +1,6 @@
+import type { HeldRoute, RouteAsserter } from "relay-window/presence/route-asserter.ts";
+import type { RouteReleaser } from "relay-window/presence/routes.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
-import type { HeldRoute, RouteAsserter } from "relay-window/route-asserter.ts";
-import type { RouteReleaser } from "relay-window/routes.ts";
 import type { Authority } from "./authority.ts";
 import { CarriedMark } from "./carried-mark.ts";
 import type { Connection } from "./connection.ts";

@@ -1,4 +1,4 @@
-import type { CongestionMarks } from "relay-window/congestion.ts";
+import type { CongestionMarks } from "relay-window/presence/congestion.ts";
 import type { Connection } from "./connection.ts";
 
 /**

@@ -1,8 +1,8 @@
 import type { Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { Tracing } from "relay-runtime/tracing/tracing.ts";
-import type { KnownEpochs } from "relay-window/known-epochs.ts";
-import type { PodChannel } from "relay-window/pod-channel.ts";
-import type { RouteReleaser } from "relay-window/routes.ts";
+import type { PodChannel } from "relay-window/channel/pod-channel.ts";
+import type { KnownEpochs } from "relay-window/presence/known-epochs.ts";
+import type { RouteReleaser } from "relay-window/presence/routes.ts";
 import type { AgentConnections } from "./agent-connections.ts";
 import type { Connection } from "./connection.ts";
 import type { ConnectionRegistry } from "./connection-registry.ts";

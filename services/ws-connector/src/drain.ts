@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
-import type { PodChannel } from "relay-window/pod-channel.ts";
-import type { RouteReleaser } from "relay-window/routes.ts";
+import type { PodChannel } from "relay-window/channel/pod-channel.ts";
+import type { RouteReleaser } from "relay-window/presence/routes.ts";
 import type { Connection } from "./connection.ts";
 import { drainingNotice } from "./frames.ts";
 import type { Registrar } from "./registrar.ts";

@@ -8,8 +8,8 @@ import type { EnvelopeVerifier } from "relay-runtime/verification/envelope-verif
 import { type Acceptance, type AcceptanceItem, type Prepared, UNDONE } from "relay-window/acceptance/acceptance.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { outcomeAttributes } from "relay-window/acceptance/outcome-attributes.ts";
-import type { TouchAnswer } from "relay-window/acceptance/touches.ts";
-import { principalOf } from "relay-window/principal.ts";
+import { principalOf } from "relay-window/limits/principal.ts";
+import type { TouchAnswer } from "relay-window/presence/touches.ts";
 import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
 import { CarriedMark } from "./carried-mark.ts";

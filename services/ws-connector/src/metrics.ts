@@ -5,11 +5,11 @@ import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
 import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
 import type { Distribution, ServiceMetrics, Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
-import type { Touches } from "relay-window/acceptance/touches.ts";
-import { observeAcceptance, observeLinks, observeWindow } from "relay-window/observe.ts";
-import type { PodChannel } from "relay-window/pod-channel.ts";
-import type { ProcessWindow } from "relay-window/process-window.ts";
+import type { PodChannel } from "relay-window/channel/pod-channel.ts";
+import type { Touches } from "relay-window/presence/touches.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
+import { observeAcceptance, observeLinks, observeWindow } from "relay-window/window/observe.ts";
+import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import type { Outboxes } from "./outboxes.ts";
 import type { Probes } from "./probes.ts";
 

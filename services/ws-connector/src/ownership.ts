@@ -1,4 +1,4 @@
-import type { Route } from "relay-window/routes.ts";
+import type { Route } from "relay-window/presence/routes.ts";
 import { ABSENT, type AgentState, holdOf, isOutcomeUnknown, keys, type Owned, ownedEpoch } from "./agent-state.ts";
 import { type AgentEvent, transition } from "./agent-transitions.ts";
 

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Acceptance } from "relay-window/acceptance/acceptance.ts";
-import type { PodChannel } from "relay-window/pod-channel.ts";
+import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import { fakeTimers } from "../../../test/support/time.ts";
 import { drain } from "../src/drain.ts";
 import { AGENT, KEY_ID, online, RegistrarHarness, verified } from "./registrar-harness.ts";

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { PresenceStore } from "../src/presence.ts";
-import type { Principal } from "../src/principal.ts";
-import { acceptFromOf } from "../src/records/accept-from.ts";
+import { acceptFromOf } from "../src/limits/accept-from.ts";
+import type { Principal } from "../src/limits/principal.ts";
+import { PresenceStore } from "../src/presence/presence.ts";
 import {
   ALICE,
   BOB,

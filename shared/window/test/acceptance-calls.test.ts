@@ -8,12 +8,12 @@ import { until } from "../../../test/support/until.ts";
 import type { AcceptanceItem, Prepared } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import { sessionIdOf } from "../src/acceptance/envelope-digest.ts";
-import { ProcessWindow } from "../src/process-window.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import type { Reply } from "../src/redis/scripts.ts";
-import { unavailable } from "../src/unavailable.ts";
+import { unavailable } from "../src/redis/unavailable.ts";
+import { ProcessWindow } from "../src/window/process-window.ts";
 import { ALICE, BOB, CAROL, decisionOf, envelopeOf, messageOf, requestOf, textOf } from "./envelopes.ts";
 import { type Ear, LOGGER, Pod, redisBench } from "./kit.ts";
 

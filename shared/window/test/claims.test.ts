@@ -3,10 +3,10 @@ import slotOf from "cluster-key-slot";
 import type { Envelope } from "relay-protocol/wire/envelope.ts";
 import { HTTP_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Acceptance, Claim, Prepared } from "../src/acceptance/acceptance.ts";
+import { readSnapshot } from "../src/counters/snapshot.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { readSnapshot } from "../src/snapshot.ts";
-import { unavailable } from "../src/unavailable.ts";
+import { unavailable } from "../src/redis/unavailable.ts";
 import { ALICE, BOB, claimOf, delivery, messageOf, requestOf } from "./envelopes.ts";
 import { type Ear, type Pod, redisBench, whileRedisHangs } from "./kit.ts";
 

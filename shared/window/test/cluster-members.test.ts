@@ -5,7 +5,7 @@ import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import { ReplicaProgress } from "../src/redis/replica-progress.ts";
 import { believing, isOutdated, mostTrusted, parseSlotMap, standingOf } from "../src/redis/slot-map.ts";
-import { unavailable } from "../src/unavailable.ts";
+import { unavailable } from "../src/redis/unavailable.ts";
 import { LOGGER, redisBench } from "./kit.ts";
 
 const A = ["10.0.0.1", 7000, "a"];

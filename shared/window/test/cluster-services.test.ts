@@ -6,7 +6,7 @@ import { GuardedCluster } from "../../../test/support/deployed-users.ts";
 import { RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
-import { PodChannel } from "../src/pod-channel.ts";
+import { PodChannel } from "../src/channel/pod-channel.ts";
 import type { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { everyPartition, partitionOf } from "../src/redis/partitions.ts";

@@ -11,13 +11,13 @@ import { SURFACES, type SurfaceId, surfaceLabelOf } from "relay-protocol/contrac
 import { anonymousId } from "relay-runtime/anonymous-id.ts";
 import { until } from "../../../test/support/until.ts";
 import { openAnotherWindow } from "../../../test/support/window-view.ts";
-import { Counters } from "../src/counters.ts";
-import { addFeedback } from "../src/feedback.ts";
-import { JourneysCopy } from "../src/journeys.ts";
-import { ProcessWindow } from "../src/process-window.ts";
+import { Counters } from "../src/counters/counters.ts";
+import { addFeedback } from "../src/counters/feedback.ts";
+import { readSnapshot } from "../src/counters/snapshot.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import { readSnapshot } from "../src/snapshot.ts";
-import { unavailable } from "../src/unavailable.ts";
+import { unavailable } from "../src/redis/unavailable.ts";
+import { JourneysCopy } from "../src/sessions/journeys.ts";
+import { ProcessWindow } from "../src/window/process-window.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";
 
 const bench = redisBench();

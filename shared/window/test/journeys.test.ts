@@ -3,12 +3,12 @@ import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
 import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import { until } from "../../../test/support/until.ts";
-import { Counters } from "../src/counters.ts";
-import { JourneysCopy } from "../src/journeys.ts";
-import { type Journey, parseJourney } from "../src/records/journey.ts";
-import { resetWindow } from "../src/reset.ts";
-import { readSnapshot } from "../src/snapshot.ts";
-import { unavailable } from "../src/unavailable.ts";
+import { Counters } from "../src/counters/counters.ts";
+import { readSnapshot } from "../src/counters/snapshot.ts";
+import { unavailable } from "../src/redis/unavailable.ts";
+import { type Journey, parseJourney } from "../src/sessions/journey.ts";
+import { JourneysCopy } from "../src/sessions/journeys.ts";
+import { resetWindow } from "../src/window/reset.ts";
 import { type Pod, redisBench } from "./kit.ts";
 
 const bench = redisBench();

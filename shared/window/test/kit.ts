@@ -15,16 +15,16 @@ import type {
   PresenceAcceptance,
 } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
-import { KnownEpochs } from "../src/known-epochs.ts";
-import type { PodChannelEvents } from "../src/pod-channel.ts";
-import { principalOf } from "../src/principal.ts";
-import { ProcessWindow } from "../src/process-window.ts";
+import type { PodChannelEvents } from "../src/channel/pod-channel.ts";
+import { principalOf } from "../src/limits/principal.ts";
+import { KnownEpochs } from "../src/presence/known-epochs.ts";
+import { type HeldRoute, RouteAsserter } from "../src/presence/route-asserter.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import type { RedisCalls } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import { type Reply, SCRIPTS, type ScriptName } from "../src/redis/scripts.ts";
 import type { PartitionKeys, WholeKeys } from "../src/redis/window-keys.ts";
-import { type HeldRoute, RouteAsserter } from "../src/route-asserter.ts";
+import { ProcessWindow } from "../src/window/process-window.ts";
 import { BOB, delivery, envelopeOf, presence, requestOf, textOf } from "./envelopes.ts";
 
 export const LOGGER = createLogger({ service: "test", level: "silent" });

@@ -7,11 +7,11 @@ import { FakeRedis, RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { fillTo, unlimited } from "../../../test/support/test-redis.ts";
 import { ownTime } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
-import { ProcessWindow } from "../src/process-window.ts";
 import { CommandTimeoutError } from "../src/redis/bounded-redis.ts";
 import { mostTelling, retryDelayMs } from "../src/redis/link-down.ts";
 import { LinkState } from "../src/redis/link-state.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
+import { ProcessWindow } from "../src/window/process-window.ts";
 import { LOGGER, redisBench } from "./kit.ts";
 
 const bench = redisBench();

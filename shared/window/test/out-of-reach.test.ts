@@ -1,19 +1,19 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { createLogger } from "relay-runtime/logging.ts";
-import { PresenceStore } from "../src/presence.ts";
-import { ProcessWindow } from "../src/process-window.ts";
-import { ReachLog } from "../src/reach-log.ts";
-import { readReadiness } from "../src/readiness.ts";
+import { PresenceStore } from "../src/presence/presence.ts";
 import { CommandTimeoutError } from "../src/redis/bounded-redis.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { LinkDownError } from "../src/redis/link-down.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import type { RedisCalls } from "../src/redis/redis-calls.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
-import { resetWindow } from "../src/reset.ts";
-import { unavailable } from "../src/unavailable.ts";
-import { beginWindow, readControl, readPartitions } from "../src/window-records.ts";
+import { unavailable } from "../src/redis/unavailable.ts";
+import { ProcessWindow } from "../src/window/process-window.ts";
+import { ReachLog } from "../src/window/reach-log.ts";
+import { readReadiness } from "../src/window/readiness.ts";
+import { resetWindow } from "../src/window/reset.ts";
+import { beginWindow, readControl, readPartitions } from "../src/window/window-records.ts";
 import { messageOf } from "./envelopes.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";
 

@@ -6,13 +6,13 @@ import { createLogger } from "relay-runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { ownTime } from "../../../test/support/time.ts";
 import { until, watchLeaks } from "../../../test/support/until.ts";
-import { PodChannel } from "../src/pod-channel.ts";
+import { PodChannel } from "../src/channel/pod-channel.ts";
+import { ServerChannel } from "../src/channel/server-channel.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import type { ServerLink, SubscribingLink } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import { ServerChannel } from "../src/server-channel.ts";
 import { IGNORED } from "./kit.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });

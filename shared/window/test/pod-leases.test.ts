@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../test/support/until.ts";
-import { PodChannel } from "../src/pod-channel.ts";
-import { PresenceStore } from "../src/presence.ts";
+import { PodChannel } from "../src/channel/pod-channel.ts";
+import { PresenceStore } from "../src/presence/presence.ts";
+import { RouteAsserter } from "../src/presence/route-asserter.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { resetWindow } from "../src/reset.ts";
-import { RouteAsserter } from "../src/route-asserter.ts";
-import { readTarget } from "../src/targets.ts";
+import { readTarget } from "../src/sessions/targets.ts";
+import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, envelopeOf, messageOf } from "./envelopes.ts";
 import { ClockedLink, type Pod, redisBench } from "./kit.ts";
 

@@ -1,16 +1,16 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CREDENTIAL_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../test/support/until.ts";
-import { disconnect } from "../src/disconnect.ts";
-import { holderDigestOf } from "../src/holder-digest.ts";
-import { PresenceStore } from "../src/presence.ts";
+import { holderDigestOf } from "../src/limits/holder-digest.ts";
+import { disconnect } from "../src/presence/disconnect.ts";
+import { PresenceStore } from "../src/presence/presence.ts";
+import { type HeldRoute, RouteAsserter } from "../src/presence/route-asserter.ts";
+import { RouteReleaser } from "../src/presence/routes.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { resetWindow } from "../src/reset.ts";
-import { type HeldRoute, RouteAsserter } from "../src/route-asserter.ts";
-import { RouteReleaser } from "../src/routes.ts";
-import { unavailable } from "../src/unavailable.ts";
+import { unavailable } from "../src/redis/unavailable.ts";
+import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, CAROL, envelopeOf, messageOf, presence } from "./envelopes.ts";
 import { AGENTS_PER_KEY, assertAs, held, type Pod, redisBench, TEAM, whileRedisHangs } from "./kit.ts";
 

@@ -5,8 +5,8 @@ import type { Prepared } from "../src/acceptance/acceptance.ts";
 import { guardBucketOf } from "../src/acceptance/guard-bucket.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { resetWindow } from "../src/reset.ts";
-import { readSession } from "../src/sessions.ts";
+import { readSession } from "../src/sessions/sessions.ts";
+import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, CAROL, decisionOf, envelopeOf, MALLORY, messageOf, presence } from "./envelopes.ts";
 import { ClockedLink, type Ear, type Pod, redisBench } from "./kit.ts";
 

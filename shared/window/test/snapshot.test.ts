@@ -4,10 +4,10 @@ import { SESSION_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { readingWindow } from "../../../test/support/window-view.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
-import { recordPromotions } from "../src/lapses.ts";
+import { readSnapshot } from "../src/counters/snapshot.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
-import { resetWindow } from "../src/reset.ts";
-import { readSnapshot } from "../src/snapshot.ts";
+import { recordPromotions } from "../src/window/lapses.ts";
+import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, CAROL, decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { ClockedLink, type Incoming, LOGGER, Pod, redisBench } from "./kit.ts";
 

@@ -7,7 +7,7 @@ import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { readBody } from "relay-runtime/http/body.ts";
 import type { SurfaceContext } from "relay-runtime/http/router.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import { RATE_WINDOW_SECONDS, type Usage } from "relay-window/rate-limit.ts";
+import { RATE_WINDOW_SECONDS, type Usage } from "relay-window/limits/rate-limit.ts";
 import type { z } from "zod";
 import type { GatewaySettings } from "../settings.ts";
 import type { RateLimits } from "./rate-limits.ts";

@@ -4,7 +4,7 @@ import type {
   MarketplaceFirstJobHandoff,
   MarketplaceHandoffStatus,
 } from "relay-protocol/contract/reports/guides.ts";
-import { canDeliverRealtime } from "relay-window/presence.ts";
+import { canDeliverRealtime } from "relay-window/presence/presence.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";

@@ -1,6 +1,6 @@
 import type { CurrentWindow, SessionCounts } from "relay-protocol/contract/reports/common.ts";
 import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import type { WindowSnapshot } from "relay-window/snapshot.ts";
+import type { WindowSnapshot } from "relay-window/counters/snapshot.ts";
 import { totalsOf } from "./totals.ts";
 
 /** Session requests and retained proofs of the window. Pure. */

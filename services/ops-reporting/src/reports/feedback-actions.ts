@@ -9,7 +9,7 @@ import {
 } from "relay-protocol/contract/requests.ts";
 import type { Surface } from "relay-protocol/contract/surface.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
-import type { Counts } from "relay-window/snapshot.ts";
+import type { Counts } from "relay-window/counters/snapshot.ts";
 import { checksTotal, mostCounted } from "./feedback-counts.ts";
 
 /** What to do about a category, and the surface to begin with. */

@@ -5,7 +5,7 @@ import {
   type BlockerCategory,
   CHECK_CATEGORIES,
 } from "relay-protocol/contract/requests.ts";
-import type { Counts } from "relay-window/snapshot.ts";
+import type { Counts } from "relay-window/counters/snapshot.ts";
 
 /** Readers of the feedback counts, whose names are `category:docs`, `sentiment:blocked`, `surface:checkOnline`, `total`. Pure. */
 

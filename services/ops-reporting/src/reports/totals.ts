@@ -1,7 +1,7 @@
 import type { PublishedByMinute } from "relay-protocol/contract/reports/common.ts";
 import type { TrafficDaily } from "relay-protocol/contract/reports/traffic.ts";
 import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
-import type { WindowSnapshot } from "relay-window/snapshot.ts";
+import type { WindowSnapshot } from "relay-window/counters/snapshot.ts";
 
 const MINUTE_MS = 60_000;
 

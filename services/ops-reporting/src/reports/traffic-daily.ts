@@ -2,7 +2,7 @@ import { DURABLE_WINDOW, PROOF_PRIVACY } from "relay-protocol/contract/reports/c
 import { RETENTION_STATUS, type TrafficDaily } from "relay-protocol/contract/reports/traffic.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { REPORT_LIMITS } from "relay-protocol/wire/limits.ts";
-import type { Counts } from "relay-window/snapshot.ts";
+import type { Counts } from "relay-window/counters/snapshot.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

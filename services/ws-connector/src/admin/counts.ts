@@ -1,7 +1,7 @@
 import { type AdminRoute, adminRoute } from "relay-runtime/admin/route.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
-import type { PresenceStore } from "relay-window/presence.ts";
-import type { ProcessWindow } from "relay-window/process-window.ts";
+import type { PresenceStore } from "relay-window/presence/presence.ts";
+import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { z } from "zod";
 import type { AgentConnections } from "../agent-connections.ts";
 import type { ConnectionRegistry } from "../connection-registry.ts";

@@ -2,9 +2,9 @@ import type { DeliveryStatus, PresenceStatus } from "relay-protocol/contract/pre
 import type { SessionLimit } from "relay-protocol/contract/refusals.ts";
 import type { SessionStatus } from "relay-protocol/contract/session.ts";
 import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { NO_SESSION } from "../records/channel-line.ts";
-import { parseDecidedSession, parsePendingSession, type SessionState, statusOf } from "../records/session-records.ts";
+import { NO_SESSION } from "../channel/channel-line.ts";
 import type { Reply } from "../redis/scripts.ts";
+import { parseDecidedSession, parsePendingSession, type SessionState, statusOf } from "../sessions/session-records.ts";
 import {
   type Acceptance,
   type AcceptanceRefusal,

@@ -4,9 +4,9 @@ import type { SessionStatus } from "relay-protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
 import type { UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
 import type { TraceSpan } from "relay-runtime/tracing/span.ts";
-import type { AgentBringer } from "../agent-limits.ts";
-import type { CredentialRecord } from "../records/credential.ts";
-import type { DecidedSession, PendingSession, SessionState } from "../records/session-records.ts";
+import type { AgentBringer } from "../limits/agent-limits.ts";
+import type { CredentialRecord } from "../presence/credential.ts";
+import type { DecidedSession, PendingSession, SessionState } from "../sessions/session-records.ts";
 
 /** The vocabulary of acceptance: what goes into the one atomic step, and what comes out of it. */
 

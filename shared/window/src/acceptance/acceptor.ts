@@ -1,17 +1,17 @@
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import type { TraceSpan } from "relay-runtime/tracing/span.ts";
-import { type AgentLimits, limitsOfPartition } from "../agent-limits.ts";
-import { KnownEpochs } from "../known-epochs.ts";
-import type { ProcessWindow } from "../process-window.ts";
+import { type AgentLimits, limitsOfPartition } from "../limits/agent-limits.ts";
+import { KnownEpochs } from "../presence/known-epochs.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { isUndone } from "../redis/link-down.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { Reply } from "../redis/scripts.ts";
+import { placeIn } from "../redis/unavailable.ts";
 import { WindowKeys } from "../redis/window-keys.ts";
-import { placeIn } from "../unavailable.ts";
-import type { WindowIdentity } from "../window-identity.ts";
+import type { ProcessWindow } from "../window/process-window.ts";
+import type { WindowIdentity } from "../window/window-identity.ts";
 import {
   type Acceptance,
   type AcceptanceItem,

@@ -1,12 +1,12 @@
 import type { UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
 import { HTTP_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { holderDigestOf } from "../holder-digest.ts";
-import type { ProcessWindow } from "../process-window.ts";
-import type { SessionState } from "../records/session-records.ts";
+import { holderDigestOf } from "../limits/holder-digest.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { isUndone } from "../redis/link-down.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
+import type { SessionState } from "../sessions/session-records.ts";
+import type { ProcessWindow } from "../window/process-window.ts";
 import type {
   Acceptance,
   AcceptanceItem,

@@ -3,7 +3,6 @@ import slotOf from "cluster-key-slot";
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import { isUnavailable, OutOfReachError, unavailable } from "../unavailable.ts";
 import type { ClusterMember } from "./cluster-member.ts";
 import { ClusterMembers } from "./cluster-members.ts";
 import { placeOf } from "./keys.ts";
@@ -13,6 +12,7 @@ import type { Promotion, RedisCalls, ServerLink } from "./redis-calls.ts";
 import type { RedisLink } from "./redis-link.ts";
 import { RedisMemory } from "./redis-memory.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
+import { isUnavailable, OutOfReachError, unavailable } from "./unavailable.ts";
 import { UsableListeners } from "./usable-listeners.ts";
 
 type Argument = string | number;

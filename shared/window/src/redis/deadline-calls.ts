@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "relay-runtime/logging.ts";
-import { unavailable } from "../unavailable.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { LateCallError } from "./link-down.ts";
 import type { RedisClock } from "./redis-clock.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
+import { unavailable } from "./unavailable.ts";
 
 /** How often a call is sent that Redis came to after its deadline. */
 const ATTEMPTS = 2;

@@ -2,7 +2,6 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Redis } from "ioredis";
 import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import { unavailable } from "../unavailable.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
 import { DeadlineCalls } from "./deadline-calls.ts";
@@ -16,6 +15,7 @@ import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.t
 import { checkCoverage, checkPolicy, checkServer } from "./server-check.ts";
 import { ServerInfo } from "./server-info.ts";
 import { Subscriptions } from "./subscriptions.ts";
+import { unavailable } from "./unavailable.ts";
 
 export interface RedisLinkOptions {
   readonly url: string;

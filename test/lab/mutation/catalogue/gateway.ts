@@ -57,14 +57,14 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "public rate limit",
-    file: "shared/window/src/address-limits.ts",
+    file: "shared/window/src/limits/address-limits.ts",
     find: "requestsPerMinute === 0 ?",
     replace: "true ?",
     tests: [RATE_LIMITS],
   },
   {
     name: "an unasked limit is not one used up",
-    file: "shared/window/src/rate-limit.ts",
+    file: "shared/window/src/limits/rate-limit.ts",
     find: "throw reason;",
     replace: "return { allowed: false, remaining: 0, resetMs: 1 };",
     tests: [OUTAGES],

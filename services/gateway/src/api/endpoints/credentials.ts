@@ -5,9 +5,9 @@ import { agentNamed } from "relay-protocol/wire/agent-id.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
 import { validate } from "relay-runtime/http/validate.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import { readCredentials } from "relay-window/credentials.ts";
-import type { ProcessWindow } from "relay-window/process-window.ts";
+import { readCredentials } from "relay-window/presence/credentials.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
+import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { z } from "zod";
 import type { RateLimits } from "../rate-limits.ts";
 

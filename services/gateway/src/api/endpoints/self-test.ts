@@ -21,7 +21,7 @@ import { CANONICAL_SIGNING_ORDER } from "relay-protocol/wire/envelope.ts";
 import { readBodyText } from "relay-runtime/http/body.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import type { Counters } from "relay-window/counters.ts";
+import type { Counters } from "relay-window/counters/counters.ts";
 import type { RateLimits } from "../rate-limits.ts";
 
 interface Parts {

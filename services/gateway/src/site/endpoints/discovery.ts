@@ -1,6 +1,6 @@
 import type { Handlers, SurfaceContext } from "relay-runtime/http/router.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import { type ReadinessSources, readReadiness } from "relay-window/readiness.ts";
+import { type ReadinessSources, readReadiness } from "relay-window/window/readiness.ts";
 import type { GatewayKey } from "../../gateway-key.ts";
 import type { GatewaySettings } from "../../settings.ts";
 import { AGENT_PROGRAM } from "../discovery/agent-program.ts";

@@ -1,0 +1,176 @@
+import { randomBytes } from "node:crypto";
+import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { Service } from "relay-runtime/lifecycle.ts";
+import { controlKeys } from "../redis/keys.ts";
+import { REDIS_LIMITS } from "../redis/limits.ts";
+import type { RedisCalls } from "../redis/redis-calls.ts";
+import type { WholeKeys } from "../redis/window-keys.ts";
+import { GatheredJourneys } from "../sessions/journeys.ts";
+import type { ProcessWindow } from "../window/process-window.ts";
+
+/** Counters that a process adds up before it writes them. Source: docs/protocol.md#counters. */
+export type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_passed";
+
+/**
+ * High-volume counters: added up in the process and written every 100 ms and at stop. A write that had no answer is sent
+ * again under the same number, so that nothing is counted twice. What cannot be written is held, summed up and so bounded, for
+ * REDIS_LIMITS.countsHeldMs; then it is lost, and that is counted. Source: docs/redis.md#counts.
+ */
+export class Counters implements Service {
+  readonly #link: RedisCalls;
+  readonly #window: ProcessWindow;
+  readonly #process = randomBytes(6).toString("hex");
+  /** Since the last write, if anything was. */
+  #gathered: Gathered | undefined;
+  #unwritten: Flush | undefined;
+  #flushes = 0;
+  #lost = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: { readonly link: RedisCalls; readonly window: ProcessWindow }) {
+    this.#link = options.link;
+    this.#window = options.window;
+    // What was counted in the last window does not belong to this one.
+    options.window.onChange(() => {
+      this.#gathered = undefined;
+      this.#unwritten = undefined;
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#timer = setInterval(() => void this.flush(), REDIS_LIMITS.counterFlushMs);
+  }
+
+  /** Writes what is left. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+    await this.flush();
+  }
+
+  /** How much was counted that could not be written in time. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  count(name: TrafficCounter): void {
+    increment(this.#gathering.traffic, name);
+  }
+
+  /** Counts a view of a surface, which is an action too. @param visitor as in `act`. */
+  view(surface: SurfaceId, visitor: string): void {
+    this.count("surface_views");
+    increment(this.#gathering.surfaces, surface);
+    this.act(surface, visitor);
+  }
+
+  /** Notes what a visitor did in the visitor's journey. @param visitor keyed hash, see runtime/anonymous-id.ts. */
+  act(surface: SurfaceId, visitor: string): void {
+    const { journeys, visitors } = this.#gathering;
+    journeys.add(visitor, surface, performance.now());
+    if (visitors.size < REDIS_LIMITS.flushVisitors) visitors.add(visitor);
+  }
+
+  /** Resolves when all that was gathered is written, or Redis did not answer. */
+  flush(): Promise<void> {
+    this.#running ??= this.#flush()
+      .catch(() => {})
+      .finally(() => {
+        this.#running = undefined;
+      });
+    return this.#running;
+  }
+
+  async #flush(): Promise<void> {
+    this.#dropOverdue();
+    if (this.#unwritten !== undefined) await this.#write(this.#unwritten);
+    if (this.#gathered === undefined) return;
+    const { id, keys } = await this.#window.known();
+    const gathered = this.#gathered;
+    // Another window may have come in, for which nothing was gathered yet.
+    if (gathered === undefined) return;
+    this.#flushes += 1;
+    this.#unwritten = { number: this.#flushes, windowId: id, keys: keys.whole, gathered };
+    this.#gathered = undefined;
+    await this.#write(this.#unwritten);
+  }
+
+  get #gathering(): Gathered {
+    this.#gathered ??= new Gathered();
+    return this.#gathered;
+  }
+
+  #dropOverdue(): void {
+    if (this.#unwritten?.gathered.isOverdue) {
+      this.#lost += this.#unwritten.gathered.counted;
+      this.#unwritten = undefined;
+    }
+    if (this.#gathered?.isOverdue) {
+      this.#lost += this.#gathered.counted;
+      this.#gathered = undefined;
+    }
+  }
+
+  /** In another window than it was gathered in, a flush is dropped: adopting the window does that. */
+  async #write(flush: Flush): Promise<void> {
+    const { number, windowId, keys: names, gathered } = flush;
+    const keys = [
+      controlKeys.window,
+      names.flushes,
+      names.traffic,
+      names.surfaces,
+      names.visitors,
+      names.journeys,
+      names.journeysSeen,
+      names.journeyVersions,
+      names.lastJourneyVersion,
+    ];
+    const reply = await this.#link.run("flush_counters", keys, [windowId, this.#process, number, ...gathered.args()]);
+    if (reply === "window") await this.#window.adoptOpenWindow();
+    else if (this.#unwritten === flush) this.#unwritten = undefined;
+  }
+}
+
+/** Counts on their way to Redis, under a number of their own. */
+interface Flush {
+  readonly number: number;
+  readonly windowId: string;
+  readonly keys: WholeKeys;
+  readonly gathered: Gathered;
+}
+
+class Gathered {
+  readonly traffic = new Map<string, number>();
+  readonly surfaces = new Map<string, number>();
+  readonly visitors = new Set<string>();
+  readonly journeys = new GatheredJourneys();
+  /** When the first of it was counted, monotonic ms. */
+  readonly #since = performance.now();
+
+  /** Held for so long that it is not written any more. */
+  get isOverdue(): boolean {
+    return performance.now() - this.#since > REDIS_LIMITS.countsHeldMs;
+  }
+
+  /** How much was counted. */
+  get counted(): number {
+    return [...this.traffic.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  args(): (string | number)[] {
+    const { traffic, surfaces, visitors, journeys } = this;
+    const { journeys: mostJourneys, actionsPerJourney } = WINDOW_LIMITS;
+    return [
+      ...[traffic.size, surfaces.size, visitors.size, mostJourneys, actionsPerJourney],
+      ...[...traffic, ...surfaces].flat(),
+      ...visitors,
+      ...journeys.args(performance.now()),
+    ];
+  }
+}
+
+function increment(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}

@@ -1,0 +1,145 @@
+import { SESSION_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
+import { controlKeys, partitionKeys } from "../redis/keys.ts";
+import { everyPartition } from "../redis/partitions.ts";
+import { reachedOf } from "../redis/reached-partitions.ts";
+import type { RedisCalls } from "../redis/redis-calls.ts";
+import type { PartitionKeys, WholeKeys } from "../redis/window-keys.ts";
+import { parseSessionProof, type SessionProof } from "../sessions/session-proof.ts";
+import { type Lapses, lapsesOf } from "../window/lapses.ts";
+import type { ProcessWindow } from "../window/process-window.ts";
+import { publishedOf } from "./published.ts";
+
+/** Named counts. */
+export type Counts = ReadonlyMap<string, number>;
+
+/**
+ * The figures of the window, read in one step in each slot, so that those of one report add up. Bounded: at most
+ * 20 KB a slot. Presence and journeys are read apart (presence.ts, journeys.ts).
+ */
+export interface WindowSnapshot {
+  /** Unix ms by the clock of Redis. */
+  readonly now: number;
+  readonly windowId: string;
+  readonly windowStartedAt: number;
+  readonly deployId: string;
+  readonly partitions: number;
+  /** Partitions that could not be read now: their figures are not in here. */
+  readonly missing: readonly number[];
+  /** What the window may lack. */
+  readonly lapses: Lapses;
+  /** Moved by acceptance; exact. */
+  readonly counters: Counts;
+  /** Published envelopes of the last 60 minutes, by minute of Unix time; a minute without any is left out. */
+  readonly minutes: Counts;
+  readonly traffic: Counts;
+  readonly surfaces: Counts;
+  readonly feedback: Counts;
+  /** An estimate, about 1 % off. */
+  readonly visitors: number;
+  /** Newest first, at most 25; those between agents of one principal are in the places that others leave. */
+  readonly proofs: readonly SessionProof[];
+  /** The last whose target was online. */
+  readonly lastOnlineProof: SessionProof | null;
+}
+
+/**
+ * Reads the window, one round trip a slot, all at once, from the partitions that can be reached; all of it again when another
+ * window was opened between them.
+ * @throws ServiceError `unavailable`: no Redis, no control slot, no window yet, or one that is reset again and again.
+ */
+export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Promise<WindowSnapshot> {
+  return await window.inWindow(async ({ id, keys, startedAt, deployId }) => {
+    const reads = everyPartition(window.partitions).map(async (p) => await readPartition(link, p, keys.partition(p)));
+    const [{ promoted, ...control }, { found: parts, missing }] = await Promise.all([
+      readControl(link, keys.whole),
+      reachedOf(reads),
+    ]);
+    if ([control, ...parts].some(({ windowId }) => windowId !== id)) return null;
+    const online = parts.flatMap((part) => part.lastOnlineProof ?? []);
+    return {
+      ...control,
+      windowStartedAt: startedAt,
+      deployId,
+      partitions: window.partitions,
+      missing,
+      lapses: lapsesOf(keys, promoted),
+      counters: sum(parts.map((part) => part.counters)),
+      minutes: withinLastHour(sum(parts.map((part) => part.minutes)), control.now),
+      proofs: retained(parts),
+      lastOnlineProof: newestFirst(online)[0] ?? null,
+    };
+  });
+}
+
+/** What is counted for the whole window. */
+type Control = Pick<WindowSnapshot, "now" | "windowId" | "traffic" | "surfaces" | "feedback" | "visitors"> & {
+  /** What was noted of promotions. */
+  readonly promoted: string;
+};
+
+/** What one partition counts. */
+type Part = Pick<WindowSnapshot, "windowId" | "counters" | "minutes" | "proofs" | "lastOnlineProof"> & {
+  /** Of those between agents of one principal. */
+  readonly proofsWithin: readonly SessionProof[];
+};
+
+async function readControl(link: RedisCalls, { traffic, surfaces, feedback, visitors }: WholeKeys): Promise<Control> {
+  const names = [controlKeys.window, traffic, surfaces, feedback, visitors];
+  const [now, windowId, ...counted] = (await link.run("snapshot_control", names)) as [
+    ...[string, string],
+    ...[string[], string[], string[], number, string],
+  ];
+  return {
+    now: Number(now),
+    windowId,
+    traffic: countsOf(counted[0]),
+    surfaces: countsOf(counted[1]),
+    feedback: countsOf(counted[2]),
+    visitors: counted[3],
+    promoted: counted[4],
+  };
+}
+
+async function readPartition(link: RedisCalls, p: number, keys: PartitionKeys): Promise<Part> {
+  const { lastOnlineProof, proofsWithin } = keys;
+  const names = [partitionKeys.window(p), keys.counters, keys.published, keys.proofs, lastOnlineProof, proofsWithin];
+  const [windowId, counters, published, proofs, last, within] = (await link.run("snapshot", names)) as [
+    ...[string, string[], string[], string[], string, string[]],
+  ];
+  return {
+    windowId,
+    ...publishedOf(countsOf(published), countsOf(counters)),
+    proofs: proofs.map(parseSessionProof),
+    proofsWithin: within.map(parseSessionProof),
+    lastOnlineProof: last === "" ? null : parseSessionProof(last),
+  };
+}
+
+function countsOf(flat: readonly string[]): Counts {
+  const counts = new Map<string, number>();
+  for (let index = 0; index < flat.length; index += 2) counts.set(flat[index] as string, Number(flat[index + 1]));
+  return counts;
+}
+
+function sum(parts: readonly Counts[]): Counts {
+  const total = new Map<string, number>();
+  for (const part of parts) for (const [name, n] of part) total.set(name, (total.get(name) ?? 0) + n);
+  return total;
+}
+
+/** A partition drops its old minutes only when it publishes again. */
+function withinLastHour(minutes: Counts, now: number): Counts {
+  const oldest = Math.floor(now / 60_000) - WINDOW_LIMITS.minutes;
+  return new Map([...minutes].filter(([minute]) => Number(minute) > oldest));
+}
+
+function retained(parts: readonly Part[]): SessionProof[] {
+  const most = SESSION_LIMITS.retainedProofs;
+  const others = newestFirst(parts.flatMap(({ proofs }) => proofs)).slice(0, most);
+  const within = newestFirst(parts.flatMap(({ proofsWithin }) => proofsWithin)).slice(0, most - others.length);
+  return newestFirst([...others, ...within]);
+}
+
+function newestFirst(proofs: readonly SessionProof[]): SessionProof[] {
+  return proofs.toSorted((a, b) => b.acceptedAt - a.acceptedAt);
+}

@@ -1,0 +1,178 @@
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { Logger } from "relay-runtime/logging.ts";
+import {
+  type AcceptanceItem,
+  type AcceptanceObserver,
+  type PresenceAcceptance,
+  UNDONE,
+  type Unavailable,
+} from "../acceptance/acceptance.ts";
+import { guardDigestOf } from "../acceptance/envelope-digest.ts";
+import { GUARD_AHEAD_MS, guardBucketOf } from "../acceptance/guard-bucket.ts";
+import { type AgentLimits, agentLimitArgs, limitsOfPartition } from "../limits/agent-limits.ts";
+import { keyNumbers } from "../redis/key-numbers.ts";
+import { partitionKeys } from "../redis/keys.ts";
+import { REDIS_LIMITS } from "../redis/limits.ts";
+import { isUndone } from "../redis/link-down.ts";
+import { partitionOf } from "../redis/partitions.ts";
+import type { RedisCalls } from "../redis/redis-calls.ts";
+import { placeIn } from "../redis/unavailable.ts";
+import type { PartitionKeys } from "../redis/window-keys.ts";
+import type { ProcessWindow } from "../window/process-window.ts";
+import type { WindowIdentity } from "../window/window-identity.ts";
+import { KnownEpochs } from "./known-epochs.ts";
+import { CONGESTED, formatRouteOwner } from "./route.ts";
+
+/** A heartbeat of an agent that its connection owns. */
+export interface Touch {
+  readonly item: Pick<
+    AcceptanceItem,
+    "envelope" | "connection" | "isCongested" | "credential" | "principal" | "hasNamespace"
+  >;
+  /** Under which the connection owns the agent. */
+  readonly epoch: number;
+  /** When it came in: monotonic ms. */
+  readonly heardAt: number;
+}
+
+/** Null where a touch is not all that comes of the heartbeat: nothing was done, and acceptance decides. */
+export type TouchAnswer = PresenceAcceptance | Unavailable | null;
+
+/**
+ * Writes when agents were last heard, those of many heartbeats in one call. A touch gives nobody an agent: it is for those
+ * whose connections own them, compared by pod, connection and epoch. Source: docs/redis.md#touches.
+ */
+export class Touches {
+  readonly #link: RedisCalls;
+  readonly #window: ProcessWindow;
+  readonly #pod: string;
+  readonly #limits: AgentLimits;
+  readonly #epochs: KnownEpochs;
+  readonly #logger: Logger;
+  #observer: AcceptanceObserver | undefined;
+
+  constructor(
+    options: Partial<AgentLimits> & {
+      readonly link: RedisCalls;
+      readonly window: ProcessWindow;
+      readonly pod: string;
+      /** Those that the pod knows. */
+      readonly epochs?: KnownEpochs;
+      readonly logger: Logger;
+    },
+  ) {
+    this.#link = options.link;
+    this.#window = options.window;
+    this.#pod = options.pod;
+    this.#limits = limitsOfPartition(options, options.window.partitions);
+    this.#epochs = options.epochs ?? new KnownEpochs(options.window.partitions);
+    this.#logger = options.logger;
+  }
+
+  observe(observer: AcceptanceObserver): void {
+    this.#observer = observer;
+  }
+
+  /** How many partitions agents lie in. */
+  get partitions(): number {
+    return this.#window.partitions;
+  }
+
+  partitionOf(agent: string): number {
+    return partitionOf(agent, this.#window.partitions);
+  }
+
+  /**
+   * Sent before this returns, so that what is sent later finds it done. @param touches of agents of one partition, as many as one call takes.
+   * @returns the answer of each.
+   */
+  async write(partition: number, touches: readonly Touch[]): Promise<readonly TouchAnswer[]> {
+    try {
+      const inWindow = (window: WindowIdentity) => this.#call(partition, window, touches);
+      // To ask first whether another window is being entered would let a release overtake it.
+      const answers = (await inWindow(this.#window.current)) ?? (await this.#window.inWindow(inWindow));
+      this.#observe(touches, answers);
+      return answers;
+    } catch (err) {
+      // A ServiceError is none: its link has logged what Redis did not carry out.
+      if (!(err instanceof ServiceError)) this.#logger.error({ err }, "a call for heartbeats failed");
+      const failed = { ...(isUndone(err) ? UNDONE : { outcome: "unavailable" as const }), ...placeIn(err) };
+      return touches.map(() => failed);
+    }
+  }
+
+  async #call(
+    partition: number,
+    { id, keys: names }: WindowIdentity,
+    touches: readonly Touch[],
+  ): Promise<TouchAnswer[] | null> {
+    const { presence, online, route, clock, counters } = names.partition(partition);
+    const record = partitionKeys.window(partition);
+    const keys = [record, presence, online, route, clock, counters];
+    const numberOf = keyNumbers(keys);
+    const endsAt = performance.now() + REDIS_LIMITS.commandTimeoutMs;
+    const before = touches.map(({ heardAt }) => Math.round(endsAt - heardAt));
+    const args = [
+      id,
+      PRESENCE_LIMITS.staleAfterMs,
+      PRESENCE_LIMITS.forgetAfterMs,
+      GUARD_AHEAD_MS,
+      this.#window.partitions === 1 ? 0 : this.#epochs.highestIn(partition),
+      ...touches.flatMap(({ item, epoch }, n) => {
+        const bucket = guardBucketOf(partition, item);
+        return [
+          bucket.endsAt,
+          numberOf(bucket.key),
+          guardDigestOf(item.envelope),
+          item.envelope.from,
+          formatRouteOwner({ pod: this.#pod, connection: item.connection, epoch }),
+          before[n] as number,
+          item.isCongested?.() ? CONGESTED : "",
+          this.#renewed(item, names.partition(partition), numberOf),
+        ];
+      }),
+    ];
+    const reply = await this.#link.runByDeadline("touch_agents", keys, args);
+    if (reply[0] === "window") return null;
+    const [, now, deadline, letters] = reply as [string, string, string, string];
+    return touches.map((touch, n) => {
+      if (letters.charAt(n) !== "t") return null;
+      return accepted(touch, Math.min(Number(now), Number(deadline) - (before[n] as number)));
+    });
+  }
+
+  /** What is kept of the agent beside its route, and ends when it is renewed no more. */
+  #renewed(item: Touch["item"], keys: PartitionKeys, numberOf: (key: string) => number): string {
+    const [agents] = agentLimitArgs(item, keys, this.#limits, numberOf);
+    if (agents === "" && item.credential === undefined) return "";
+    const { credential, envelope } = item;
+    const ofCredential = credential ? [numberOf(keys.credential(envelope.from)), credential.expiresAt] : [0, 0];
+    return [agents || 0, ...ofCredential].join(" ");
+  }
+
+  #observe(touches: readonly Touch[], answers: readonly TouchAnswer[]): void {
+    try {
+      touches.forEach(({ item }, n) => {
+        const answer = answers[n];
+        if (answer) this.#observer?.settled(item, answer);
+      });
+    } catch (err) {
+      this.#logger.error({ err }, "the observer of heartbeats failed");
+    }
+  }
+}
+
+/** @param lastSeen Unix ms, by the clock of Redis. */
+function accepted({ epoch, heardAt }: Touch, lastSeen: number): PresenceAcceptance {
+  return {
+    outcome: "accepted",
+    about: "presence",
+    status: "online",
+    lastSeen,
+    heardAt,
+    epoch,
+    pending: [],
+    decided: [],
+  };
+}

@@ -1,0 +1,106 @@
+import { STAGE_OF_ACTION } from "relay-protocol/contract/reports/traffic.ts";
+import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { RedisCalls } from "../redis/redis-calls.ts";
+import type { WholeKeys } from "../redis/window-keys.ts";
+import type { ProcessWindow } from "../window/process-window.ts";
+import { type Journey, parseJourney, stageBit } from "./journey.ts";
+
+/**
+ * What visitors did since the last write, on its way to Redis. A journey is what one anonymous visitor did, in order. It is
+ * bounded here and in Redis: the visitors seen last, and the last actions of each. Source: docs/reports.md#journeys.
+ */
+export class GatheredJourneys {
+  /** The visitor seen longest ago stands first. */
+  readonly #visits = new Map<string, Visit>();
+
+  get size(): number {
+    return this.#visits.size;
+  }
+
+  /** @param at ms by a clock that only this process knows and that never steps back. */
+  add(visitor: string, name: SurfaceId, at: number): void {
+    const visit = this.#visits.get(visitor) ?? { count: 0, stages: 0, actions: [] };
+    visit.count += 1;
+    visit.stages |= stageBit(STAGE_OF_ACTION[name] ?? "discovery");
+    visit.actions.push({ name, at });
+    if (visit.actions.length > WINDOW_LIMITS.actionsPerJourney) visit.actions.shift();
+    this.#visits.delete(visitor);
+    this.#visits.set(visitor, visit);
+    if (this.#visits.size > WINDOW_LIMITS.journeys) this.#visits.delete(firstOf(this.#visits));
+  }
+
+  /** Arguments of flush_counters.lua. Ages, not times: the clock of Redis dates them all, whichever process saw them. */
+  args(now: number): (string | number)[] {
+    return [...this.#visits].flatMap(([visitor, { count, stages, actions }]) => [
+      visitor,
+      count,
+      stages,
+      actions.length,
+      ...actions.flatMap(({ name, at }) => [name, Math.round(now - at)]),
+    ]);
+  }
+}
+
+interface Visit {
+  count: number;
+  /** A bit for each stage that was reached. */
+  stages: number;
+  /** `at` is by the clock of `add`. */
+  readonly actions: { readonly name: SurfaceId; readonly at: number }[];
+}
+
+/** Journeys by version, the form in which they are held. */
+type Versions = ReadonlyMap<string, Journey>;
+
+const NONE: Versions = new Map();
+
+/**
+ * The journeys of the window as one process has read them. Of 200 with 50 actions, some 280 KB, few change between two reads:
+ * only these leave Redis. A version stands for what was written of one journey, once and for all, and which there are is read
+ * each time: nothing is shown that Redis no longer has. Source: docs/redis.md#journeys.
+ */
+export class JourneysCopy {
+  readonly #link: RedisCalls;
+  readonly #window: ProcessWindow;
+  #keys: WholeKeys | undefined;
+  #held = NONE;
+
+  constructor(link: RedisCalls, window: ProcessWindow) {
+    this.#link = link;
+    this.#window = window;
+  }
+
+  /**
+   * The visitor seen last first; a journey is the same object for as long as nothing is added to it.
+   * @throws ServiceError `unavailable`.
+   */
+  async read(): Promise<readonly Journey[]> {
+    const keys = (await this.#window.known()).keys.whole;
+    const held = this.#keys === keys ? this.#held : NONE;
+    // Older ones than those held come back with a promotion: what they are is then read anew.
+    const journeys = (await this.#readAbove(held, keys)) ?? (await this.#readAbove(NONE, keys)) ?? NONE;
+    this.#keys = keys;
+    this.#held = journeys;
+    return [...journeys.values()].sort((a, b) => b.lastSeen - a.lastSeen);
+  }
+
+  /** Null when some are neither held nor higher. */
+  async #readAbove(held: Versions, { journeys, journeyVersions }: WholeKeys): Promise<Versions | null> {
+    const highest = Math.max(0, ...[...held.keys()].map(Number));
+    const [all = "", ...changed] = (await this.#link.run(
+      "read_journeys",
+      [journeys, journeyVersions],
+      [highest],
+    )) as string[];
+    const known = new Map(held);
+    for (let n = 0; n < changed.length; n += 2) known.set(changed[n] as string, parseJourney(changed[n + 1] as string));
+    const versions = all === "" ? [] : all.split(" ");
+    if (!versions.every((version) => known.has(version))) return null;
+    return new Map(versions.map((version) => [version, known.get(version) as Journey]));
+  }
+}
+
+function firstOf(visits: ReadonlyMap<string, Visit>): string {
+  return visits.keys().next().value as string;
+}

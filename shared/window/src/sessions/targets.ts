@@ -1,0 +1,91 @@
+import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
+import type { TargetDecision } from "relay-protocol/contract/session.ts";
+import { type Presence, presenceOf, timeOf } from "../presence/presence.ts";
+import { CONGESTED } from "../presence/route.ts";
+import { partitionOf } from "../redis/partitions.ts";
+import type { RedisCalls } from "../redis/redis-calls.ts";
+import type { PartitionKeys } from "../redis/window-keys.ts";
+import type { ProcessWindow } from "../window/process-window.ts";
+import type { SessionProof } from "./session-proof.ts";
+import {
+  decisionOf,
+  parsePendingSession,
+  parseSession,
+  parseTargetProof,
+  type SessionState,
+} from "./session-records.ts";
+
+/** Which target is asked about, and by which session of it. */
+export interface TargetQuery {
+  readonly agent: string;
+  /** Null: no session is asked about. */
+  readonly sessionId: string | null;
+}
+
+/** One target as the window has it. Times are epoch ms. Source: docs/reports.md#one-target. */
+export interface Target {
+  readonly agent: string;
+  readonly presence: Presence;
+  /** The last request that was accepted while it was online; null once that is no longer fresh. */
+  readonly lastOnlineProof: SessionProof | null;
+  /** When the newest request that is kept of it was accepted: its last proof, or a session that waits for it. */
+  readonly lastRequestAt: number | null;
+  /** The session that was asked about; null without its id, and where it is not kept or not this target's. */
+  readonly session: TargetSession | null;
+}
+
+/** One session of a target. */
+export interface TargetSession {
+  readonly requester: string;
+  readonly decision: TargetDecision;
+  readonly createdAt: number;
+  /** What the target was when the request was accepted: unless online, it has not received what was asked. */
+  readonly delivery: DeliveryStatus;
+  /** Of one that expired: newer ones took its place, and its time would go on. */
+  readonly isDisplaced: boolean;
+}
+
+interface TargetOptions {
+  readonly offlineAfterMs: number;
+  readonly proofFreshnessMs: number;
+}
+
+/** Reads one target in one round trip. @throws ServiceError `unavailable`. */
+export async function readTarget(
+  link: RedisCalls,
+  window: ProcessWindow,
+  { agent, sessionId }: TargetQuery,
+  { offlineAfterMs, proofFreshnessMs }: TargetOptions,
+): Promise<Target> {
+  // A session lies in its target's partition; no session has the empty id.
+  const read = ({ presence, online, route, asked, session }: PartitionKeys) =>
+    link.run(
+      "read_target",
+      [presence, online, route, asked(agent), session(sessionId ?? "")],
+      [agent, sessionId ?? ""],
+    );
+  const [now, lastSeen, heldSince, mark, proof, pending, state, record] = (await window.read(
+    partitionOf(agent, window.partitions),
+    read,
+  )) as [...[string, string, string, string, string, string], SessionState | "", string];
+  const lastProof = proof === "" ? null : parseTargetProof(proof, agent);
+  const isFresh = lastProof !== null && Number(now) < lastProof.acceptedAt + proofFreshnessMs;
+  const lastOnlineProof = isFresh ? lastProof : null;
+  const accepted = [lastOnlineProof?.acceptedAt, pending === "" ? undefined : parsePendingSession(pending).createdAt];
+  return {
+    agent,
+    presence: presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), offlineAfterMs, mark === CONGESTED),
+    lastOnlineProof,
+    lastRequestAt: latest(accepted.filter((at) => at !== undefined)),
+    session: state === "" ? null : sessionOf(state, record, Number(now)),
+  };
+}
+
+function sessionOf(state: SessionState, record: string, now: number): TargetSession {
+  const { requester, createdAt, expiresAt, delivery } = parseSession(record);
+  return { requester, decision: decisionOf(state), createdAt, delivery, isDisplaced: state === "e" && now < expiresAt };
+}
+
+function latest(times: readonly number[]): number | null {
+  return times.length === 0 ? null : Math.max(...times);
+}

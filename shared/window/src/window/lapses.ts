@@ -1,0 +1,105 @@
+import type { Place } from "relay-protocol/contract/refusals.ts";
+import type { Logger } from "relay-runtime/logging.ts";
+import { controlKeys } from "../redis/keys.ts";
+import { CONTROL_SLOT, slotOfPartition } from "../redis/partitions.ts";
+import type { Promotion, RedisCalls } from "../redis/redis-calls.ts";
+import type { WindowKeys } from "../redis/window-keys.ts";
+import type { ProcessWindow } from "./process-window.ts";
+
+/** Since when something may be missing in a place that lost something, Unix ms. Source: docs/reports.md#complete. */
+export type Lapses = ReadonlyMap<Place, number>;
+
+/**
+ * Notes in the control slot which partitions a replica took over that nobody had asked to, and tells the log. All that see a
+ * promotion note it, once the primary that they note it at can be reached; the earliest time counts.
+ */
+export function notePromotions(link: RedisCalls, window: ProcessWindow, logger: Logger): void {
+  const unnoted = new Map<Place, number>();
+  link.onPromotion((promotion) => {
+    const places = placesOf(promotion, window.partitions);
+    if (places.length === 0) return;
+    for (const place of places) {
+      unnoted.set(place, Math.min(promotion.lackingSince, unnoted.get(place) ?? Number.POSITIVE_INFINITY));
+    }
+    logger.warn({ link: link.name, places }, "a replica was promoted: what its primary took last may be lacking");
+  });
+  // Runs after a promotion was told, and after each link that goes up, until it is done.
+  link.onUsable(async () => {
+    if (unnoted.size === 0) return;
+    const noted = new Map(unnoted);
+    await recordPromotions(link, window, noted);
+    for (const [place, since] of noted) if (unnoted.get(place) === since) unnoted.delete(place);
+  });
+}
+
+/**
+ * Promotions that this process has seen itself. They count in its own reports at once: who notes them may not have reached
+ * the control slot yet.
+ */
+export class SeenPromotions {
+  /** The last of each place, monotonic ms. */
+  readonly #seen = new Map<Place, { readonly lackingSince: number; readonly seenAt: number }>();
+
+  constructor(link: RedisCalls, partitions: number) {
+    link.onPromotion((promotion) => {
+      const seen = { lackingSince: promotion.lackingSince, seenAt: performance.now() };
+      for (const place of placesOf(promotion, partitions)) this.#seen.set(place, seen);
+    });
+  }
+
+  /** Those seen since a window began to keep state. @param keys of that window. @param now Unix ms by the clock of Redis. */
+  in(keys: WindowKeys, now: number): Lapses {
+    const unixTimeOf = (monotonicMs: number) => Math.floor(now - (performance.now() - monotonicMs));
+    const seen = [...this.#seen].filter(([, { seenAt }]) => unixTimeOf(seenAt) > beginningOf(keys));
+    // Of a primary that this process never reached, or whose replicas it never knew to follow, nothing later is known.
+    const sinceOf = (lackingSince: number) =>
+      Number.isFinite(lackingSince) ? unixTimeOf(lackingSince) : beginningOf(keys);
+    return new Map(seen.map(([place, { lackingSince }]) => [place, sinceOf(lackingSince)]));
+  }
+}
+
+/** @param lackingSince of each place, as of a promotion. @throws ServiceError `unavailable`. */
+export async function recordPromotions(
+  link: RedisCalls,
+  window: ProcessWindow,
+  lackingSince: ReadonlyMap<Place, number>,
+): Promise<void> {
+  await window.inWindow(async ({ id }) => {
+    const ages = [...lackingSince].flatMap(([place, since]) => [
+      place,
+      Number.isFinite(since) ? Math.ceil(performance.now() - since) : "",
+    ]);
+    const reply = await link.run("record_promotions", [controlKeys.window], [id, ...ages]);
+    return reply === "window" ? null : true;
+  });
+}
+
+function placesOf({ hasSlot }: Promotion, partitions: number): Place[] {
+  const promoted = Array.from({ length: partitions }, (_, p) => p).filter((p) => hasSlot(slotOfPartition(p)));
+  return hasSlot(CONTROL_SLOT) ? ["control", ...promoted] : promoted;
+}
+
+/** What a window may lack, by the names of its keys and what was noted of promotions. Pure. */
+export function lapsesOf(keys: WindowKeys, promoted: string): Lapses {
+  const { number, generations } = keys;
+  const lapses = new Map<Place, number>();
+  for (const [, place, since] of promoted.matchAll(/(\w+)@(\d+) /g)) {
+    lapses.set(place === "control" ? place : Number(place), Number(since));
+  }
+  // State of a window that began empty is as old as the window; what was lost since begins later.
+  const began = beginningOf(keys);
+  for (const [p, generation] of generations.entries()) {
+    if (generation !== null && generation > began) lapses.set(p, generation);
+  }
+  if (number > Math.max(...knownIn(keys))) lapses.set("control", number);
+  return lapses;
+}
+
+/** Since when state is kept that no loss has ended, Unix ms. */
+function beginningOf(keys: WindowKeys): number {
+  return Math.min(...knownIn(keys));
+}
+
+function knownIn({ generations }: WindowKeys): number[] {
+  return generations.filter((generation) => generation !== null);
+}
