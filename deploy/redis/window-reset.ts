@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
 import { createLogger } from "relay-runtime/logging.ts";
 import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "relay-runtime/settings.ts";
-import { redisAt } from "relay-window/redis/connect-redis.ts";
-import { LINK_DOWN_ADVICE } from "relay-window/redis/link-down.ts";
+import { redisAt } from "relay-window/redis/connect.ts";
+import { LINK_DOWN_ADVICE } from "relay-window/redis/link-state.ts";
 import { type ResetOutcome, resetWindow } from "relay-window/window/reset.ts";
 import type { Io } from "../local/io.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { settingsReader } from "relay-runtime/settings.ts";
-import { PARTITION_TAGS } from "relay-window/redis/partition-tags.ts";
+import { PARTITION_TAGS } from "relay-window/redis/keys.ts";
 import { partitionOf, SLOTS, slotOfPartition } from "relay-window/redis/partitions.ts";
 import { primariesOf } from "../../deploy/redis/partition-plan.ts";
 

@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from "node:crypto";
 import * as HPKE from "hpke";
 import { calculateJwkThumbprint, type JWK, SignJWT } from "jose";
-import { sessionIdOf } from "relay-window/acceptance/envelope-digest.ts";
+import { sessionIdOf } from "relay-window/acceptance/acceptance.ts";
 import { canonical, type Frame, jcs } from "../support/agent.ts";
 
 /** What agents with credentials send and keep, made without any code of the relay or of the connector. */

@@ -4,7 +4,7 @@ import { WindowReader } from "ops-reporting/window-reader.ts";
 import type { Completeness } from "relay-protocol/contract/reports/common.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { PresenceStore } from "relay-window/presence/presence.ts";
-import type { ClusterLinks } from "relay-window/redis/cluster-links.ts";
+import type { ClusterLinks } from "relay-window/redis/connect.ts";
 import { CONTROL_SLOT, everyPartition, slotOfPartition } from "relay-window/redis/partitions.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";
 import { resetWindow } from "relay-window/window/reset.ts";

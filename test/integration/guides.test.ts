@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { CONGESTED } from "relay-window/presence/route.ts";
+import { CONGESTED } from "relay-window/presence/presence.ts";
 import { resetWindow } from "relay-window/window/reset.ts";
 import type { AgentSocket } from "../support/agent.ts";
 import { rowsBetween } from "../support/documents.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Redis } from "ioredis";
 import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import { createLogger, type Logger } from "relay-runtime/logging.ts";
-import { redisAt } from "relay-window/redis/connect-redis.ts";
+import { redisAt } from "relay-window/redis/connect.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { type RelayOptions, startRelay } from "../../deploy/local/relay.ts";

@@ -1,6 +1,6 @@
 import { Cluster, type Redis } from "ioredis";
 import { createLogger } from "relay-runtime/logging.ts";
-import { publishedOf } from "relay-window/counters/published.ts";
+import { publishedOf } from "relay-window/counters/snapshot.ts";
 import { controlKeys, partitionKeys } from "relay-window/redis/keys.ts";
 import { partitionOf } from "relay-window/redis/partitions.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";

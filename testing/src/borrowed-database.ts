@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createLogger } from "relay-runtime/logging.ts";
-import { LINK_DOWN_ADVICE } from "relay-window/redis/link-down.ts";
+import { LINK_DOWN_ADVICE } from "relay-window/redis/link-state.ts";
 import { RedisLink } from "relay-window/redis/redis-link.ts";
 
 /** One logical database of a Redis that others use as well, for one relay. */

@@ -1,4 +1,4 @@
-import { sessionIdOf } from "relay-window/acceptance/envelope-digest.ts";
+import { sessionIdOf } from "relay-window/acceptance/acceptance.ts";
 import { canonical } from "../../../test/support/agent.ts";
 import type { Envelope } from "../../src/types.ts";
 

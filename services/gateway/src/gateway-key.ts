@@ -7,9 +7,8 @@ import {
   announceGatewayKey,
   type GatewayKey as ListedKey,
   readGatewayKeys,
-} from "relay-window/presence/gateway-keys.ts";
-import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
-import { unavailable } from "relay-window/redis/unavailable.ts";
+} from "relay-window/presence/credentials.ts";
+import { type RedisCalls, unavailable } from "relay-window/redis/redis-calls.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { createGatewaySigner, type GatewaySigner } from "./gateway-signer.ts";
 

@@ -9,12 +9,17 @@ import { Tracing } from "relay-runtime/tracing/tracing.ts";
 import { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { Counters } from "relay-window/counters/counters.ts";
 import { PresenceStore } from "relay-window/presence/presence.ts";
-import { redisAt } from "relay-window/redis/connect-redis.ts";
-import { auditWindowsAndKeys } from "relay-window/window/audit.ts";
-import { notePromotions } from "relay-window/window/lapses.ts";
-import { observeAcceptance, observeCounters, observeLinks, observeWindow } from "relay-window/window/observe.ts";
+import { redisAt } from "relay-window/redis/connect.ts";
+import { notePromotions } from "relay-window/window/data-loss.ts";
+import {
+  auditWindowsAndKeys,
+  observeAcceptance,
+  observeCounters,
+  observeLinks,
+  observeWindow,
+  ReachLog,
+} from "relay-window/window/observe.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";
-import { ReachLog } from "relay-window/window/reach-log.ts";
 import { EnvelopePublisher } from "./api/envelope-publisher.ts";
 import { observeKeys } from "./api/observe-keys.ts";
 import { RateLimits } from "./api/rate-limits.ts";

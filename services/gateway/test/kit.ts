@@ -11,7 +11,7 @@ import { createLogger, type Logger } from "relay-runtime/logging.ts";
 import type { KeptCredential } from "relay-window/acceptance/acceptance.ts";
 import { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { readSnapshot, type WindowSnapshot } from "relay-window/counters/snapshot.ts";
-import { CONGESTED } from "relay-window/presence/route.ts";
+import { CONGESTED } from "relay-window/presence/presence.ts";
 import { partitionKeys } from "relay-window/redis/keys.ts";
 import { partitionOf } from "relay-window/redis/partitions.ts";
 import { RedisLink } from "relay-window/redis/redis-link.ts";

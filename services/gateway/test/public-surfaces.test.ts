@@ -5,7 +5,7 @@ import { OnlineAgents, Ready, SelfTestGuide, SelfTestPass } from "relay-protocol
 import { SESSION_OVER, SessionRecord } from "relay-protocol/contract/session.ts";
 import { canonicalText } from "relay-protocol/signing/canonical.ts";
 import { KEY_PREFIX } from "relay-window/redis/keys.ts";
-import type { Session } from "relay-window/sessions/sessions.ts";
+import type { Session } from "relay-window/sessions/look-ups.ts";
 import { until } from "../../../test/support/until.ts";
 import { sessionRecord } from "../src/answers/session.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";

@@ -5,12 +5,11 @@ import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import { Counters } from "relay-window/counters/counters.ts";
 import { readSnapshot } from "relay-window/counters/snapshot.ts";
-import { AddressLimits } from "relay-window/limits/address-limits.ts";
+import { AddressLimits } from "relay-window/limits/rate-limit.ts";
 import { PresenceStore } from "relay-window/presence/presence.ts";
-import { redisAt } from "relay-window/redis/connect-redis.ts";
-import { observeCounters, observeLinks, observeWindow } from "relay-window/window/observe.ts";
+import { redisAt } from "relay-window/redis/connect.ts";
+import { observeCounters, observeLinks, observeWindow, ReachLog } from "relay-window/window/observe.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";
-import { ReachLog } from "relay-window/window/reach-log.ts";
 import { createOpsReportingApp } from "./app.ts";
 import type { OpsReportingSettings } from "./settings.ts";
 

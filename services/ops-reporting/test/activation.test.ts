@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { fleetAdvice } from "relay-window/window/fleet-advice.ts";
+import { fleetAdvice } from "relay-window/window/readiness.ts";
 import { activationOf } from "../src/reports/activation.ts";
 import { operatorQuickScan } from "../src/reports/operator-quick-scan.ts";
 import { numbersIn, proofOf, SETTINGS, sourceOf, WINDOWS } from "./report-sources.ts";

@@ -3,7 +3,7 @@ import type { TrafficDaily } from "relay-protocol/contract/reports/traffic.ts";
 import { HttpServer } from "relay-runtime/http/server.ts";
 import { createLogger } from "relay-runtime/logging.ts";
 import { Acceptor } from "relay-window/acceptance/acceptor.ts";
-import { addFeedback } from "relay-window/counters/feedback.ts";
+import { addFeedback } from "relay-window/counters/counters.ts";
 import { readSnapshot } from "relay-window/counters/snapshot.ts";
 import { controlKeys } from "relay-window/redis/keys.ts";
 import { RedisLink } from "relay-window/redis/redis-link.ts";

@@ -8,7 +8,7 @@ import { type Logger, withoutMessage } from "relay-runtime/logging.ts";
 import type { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
 import type { Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { Acceptance } from "relay-window/acceptance/acceptance.ts";
-import { boundsFactorOf, bringerOf, labelsOf, type Principal, principalOf } from "relay-window/limits/principal.ts";
+import { boundsFactorOf, bringerOf, labelsOf, type Principal, principalOf } from "relay-window/limits/principals.ts";
 import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";

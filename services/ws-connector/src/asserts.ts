@@ -1,4 +1,4 @@
-import type { HeldRoute, RouteAsserter } from "relay-window/presence/route-asserter.ts";
+import type { HeldRoute, RouteAsserter } from "relay-window/presence/route-restoring.ts";
 import type { RouteReleaser } from "relay-window/presence/routes.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Authority } from "./authority.ts";

@@ -6,9 +6,8 @@ import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Acceptance, KeptCredential } from "relay-window/acceptance/acceptance.ts";
-import type { AgentBringer } from "relay-window/limits/agent-limits.ts";
-import { principalOf } from "relay-window/limits/principal.ts";
-import type { HeldCredentials } from "relay-window/presence/route-asserter.ts";
+import { type AgentBringer, principalOf } from "relay-window/limits/principals.ts";
+import type { HeldCredentials } from "relay-window/presence/route-restoring.ts";
 import type { Connection } from "./connection.ts";
 import { ConnectionCredentials } from "./connection-credentials.ts";
 

@@ -1,4 +1,4 @@
-import type { CongestionMarks } from "relay-window/presence/congestion.ts";
+import type { CongestionMarks } from "relay-window/presence/routes.ts";
 import type { Connection } from "./connection.ts";
 
 /**

@@ -3,7 +3,7 @@ import { ED25519_BYTES } from "relay-protocol/signing/algorithms.ts";
 import { type Credential, type Issuers, isValidAt, type Validity } from "relay-protocol/signing/credentials.ts";
 import type { KeyRing, SigningEntry } from "relay-protocol/signing/key-ring.ts";
 import type { CredentialProblem } from "relay-protocol/wire/credential.ts";
-import type { HeldCredentials } from "relay-window/presence/route-asserter.ts";
+import type { HeldCredentials } from "relay-window/presence/route-restoring.ts";
 
 /** So that a key can be replaced without a gap: the one before it goes on to hold. */
 const MOST_PER_AGENT = 2;

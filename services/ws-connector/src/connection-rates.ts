@@ -1,5 +1,5 @@
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import { boundsFactorOf, type Principal, type RateHolder, rateHoldersOf } from "relay-window/limits/principal.ts";
+import { boundsFactorOf, type Principal, type RateHolder, rateHoldersOf } from "relay-window/limits/principals.ts";
 import type { PrincipalRates } from "./principal-rates.ts";
 import type { TokenBuckets } from "./token-bucket.ts";
 

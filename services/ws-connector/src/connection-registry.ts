@@ -4,7 +4,7 @@ import { type AnnouncedLimits, announcedLimits } from "relay-protocol/contract/f
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import { labelsOf } from "relay-window/limits/principal.ts";
+import { labelsOf } from "relay-window/limits/principals.ts";
 import type { WebSocket } from "ws";
 import type { CongestionNotices } from "./congestion.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";

@@ -3,7 +3,7 @@ import { CLOSE_CODES, type CloseCode } from "relay-protocol/wire/close-codes.ts"
 import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import { type Principal, rateHoldersOf } from "relay-window/limits/principal.ts";
+import { type Principal, rateHoldersOf } from "relay-window/limits/principals.ts";
 import type WebSocket from "ws";
 import { Closing } from "./closing.ts";
 import type { ConnectionCredentials } from "./connection-credentials.ts";

@@ -1,7 +1,7 @@
 import type { Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { Tracing } from "relay-runtime/tracing/tracing.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import type { KnownEpochs } from "relay-window/presence/known-epochs.ts";
+import type { KnownEpochs } from "relay-window/presence/route-restoring.ts";
 import type { RouteReleaser } from "relay-window/presence/routes.ts";
 import type { AgentConnections } from "./agent-connections.ts";
 import type { Connection } from "./connection.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "relay-runtime/logging.ts";
 import { UNDONE } from "relay-window/acceptance/acceptance.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import type { Touch, TouchAnswer, Touches } from "relay-window/presence/touches.ts";
+import type { Touch, TouchAnswer, Touches } from "relay-window/presence/heartbeat-writer.ts";
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "./connection.ts";

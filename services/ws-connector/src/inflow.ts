@@ -1,6 +1,6 @@
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import type { Principal, RateHolder } from "relay-window/limits/principal.ts";
+import type { Principal, RateHolder } from "relay-window/limits/principals.ts";
 import { Allowance } from "./allowance.ts";
 import { ConnectionRates, type PodRates, type RateWait } from "./connection-rates.ts";
 import { Pauses, type PausesOwner } from "./pauses.ts";

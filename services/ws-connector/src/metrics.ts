@@ -6,7 +6,7 @@ import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
 import type { Distribution, ServiceMetrics, Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import type { Touches } from "relay-window/presence/touches.ts";
+import type { Touches } from "relay-window/presence/heartbeat-writer.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { observeAcceptance, observeLinks, observeWindow } from "relay-window/window/observe.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";

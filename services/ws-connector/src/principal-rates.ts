@@ -1,4 +1,4 @@
-import type { RateHolder } from "relay-window/limits/principal.ts";
+import type { RateHolder } from "relay-window/limits/principals.ts";
 import { TokenBuckets } from "./token-bucket.ts";
 
 /**

@@ -4,8 +4,7 @@ import { healthHandler } from "relay-runtime/http/health.ts";
 import { requireUpgrade } from "relay-runtime/http/require-upgrade.ts";
 import { mountSurfaces } from "relay-runtime/http/router.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import type { ReadinessSources } from "relay-window/window/readiness.ts";
-import { readyHandler } from "relay-window/window/ready-handler.ts";
+import { type ReadinessSources, readyHandler } from "relay-window/window/readiness.ts";
 
 export interface ProbeOptions extends ReadinessSources {
   readonly logger: Logger;

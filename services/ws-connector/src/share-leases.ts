@@ -1,4 +1,4 @@
-import type { PrincipalShares, SharedLimit } from "relay-window/limits/principal-shares.ts";
+import type { PrincipalShares, SharedLimit } from "relay-window/limits/principal-bounds.ts";
 import type { PodRates } from "./connection-rates.ts";
 import type { PrincipalRates } from "./principal-rates.ts";
 

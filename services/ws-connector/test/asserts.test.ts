@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import type { HeldRoute, RouteAsserter } from "relay-window/presence/route-asserter.ts";
-import { unavailable } from "relay-window/redis/unavailable.ts";
+import type { HeldRoute, RouteAsserter } from "relay-window/presence/route-restoring.ts";
+import { unavailable } from "relay-window/redis/redis-calls.ts";
 import { until } from "../../../test/support/until.ts";
 import { Asserts } from "../src/asserts.ts";
 import { Authority } from "../src/authority.ts";

@@ -4,7 +4,7 @@ import { createLogger } from "relay-runtime/logging.ts";
 import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
 import { type Acceptance, type PresenceAcceptance, UNDONE } from "relay-window/acceptance/acceptance.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import type { Touch, TouchAnswer, Touches } from "relay-window/presence/touches.ts";
+import type { Touch, TouchAnswer, Touches } from "relay-window/presence/heartbeat-writer.ts";
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { ED25519, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";

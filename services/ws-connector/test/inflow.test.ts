@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
-import type { Principal } from "relay-window/limits/principal.ts";
+import type { Principal } from "relay-window/limits/principals.ts";
 import { Inflow, type InflowContext, type InflowOwner } from "../src/inflow.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
 import type { Acceptance, DeliveryAcceptance } from "relay-window/acceptance/acceptance.ts";
-import type { Principal } from "relay-window/limits/principal.ts";
+import type { Principal } from "relay-window/limits/principals.ts";
 import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Registrar } from "../src/registrar.ts";

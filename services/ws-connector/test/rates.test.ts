@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
-import { type Principal, rateHoldersOf } from "relay-window/limits/principal.ts";
+import { type Principal, rateHoldersOf } from "relay-window/limits/principals.ts";
 import { ConnectionRates, type PodRates } from "../src/connection-rates.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";

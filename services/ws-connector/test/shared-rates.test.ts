@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import type { PrincipalShares } from "relay-window/limits/principal-shares.ts";
+import type { PrincipalShares } from "relay-window/limits/principal-bounds.ts";
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";

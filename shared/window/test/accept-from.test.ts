@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { acceptFromOf } from "../src/limits/accept-from.ts";
-import type { Principal } from "../src/limits/principal.ts";
+import { acceptFromOf, type Principal } from "../src/limits/principals.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
 import {
   ALICE,

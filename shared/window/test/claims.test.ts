@@ -6,7 +6,7 @@ import type { Acceptance, Claim, Prepared } from "../src/acceptance/acceptance.t
 import { readSnapshot } from "../src/counters/snapshot.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { unavailable } from "../src/redis/unavailable.ts";
+import { unavailable } from "../src/redis/redis-calls.ts";
 import { ALICE, BOB, claimOf, delivery, messageOf, requestOf } from "./envelopes.ts";
 import { type Ear, type Pod, redisBench, whileRedisHangs } from "./kit.ts";
 

@@ -4,8 +4,8 @@ import { createLogger } from "relay-runtime/logging.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
 import type { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { watchLeaks } from "../../../test/support/until.ts";
-import { ClusterLinks } from "../src/redis/cluster-links.ts";
-import { isUndone } from "../src/redis/link-down.ts";
+import { ClusterLinks } from "../src/redis/connect.ts";
+import { isUndone } from "../src/redis/link-state.ts";
 
 /** What came of a call, and how long that took. */
 export interface Outcome {

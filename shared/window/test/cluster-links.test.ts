@@ -6,8 +6,8 @@ import { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { RedisMonitor } from "../../../test/support/test-redis.ts";
 import { ownTime } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
-import type { ClusterLinks } from "../src/redis/cluster-links.ts";
-import { ClusterMember } from "../src/redis/cluster-member.ts";
+import { ClusterMember } from "../src/redis/cluster-members.ts";
+import type { ClusterLinks } from "../src/redis/connect.ts";
 import { atOnce, type Counting, clusterBench, timed } from "./cluster-kit.ts";
 
 /** A second is promised; a busy machine may take longer. */

@@ -7,7 +7,7 @@ import { RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import { PodChannel } from "../src/channel/pod-channel.ts";
-import type { ClusterLinks } from "../src/redis/cluster-links.ts";
+import type { ClusterLinks } from "../src/redis/connect.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { everyPartition, partitionOf } from "../src/redis/partitions.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";

@@ -11,11 +11,10 @@ import { SURFACES, type SurfaceId, surfaceLabelOf } from "relay-protocol/contrac
 import { anonymousId } from "relay-runtime/anonymous-id.ts";
 import { until } from "../../../test/support/until.ts";
 import { openAnotherWindow } from "../../../test/support/window-view.ts";
-import { Counters } from "../src/counters/counters.ts";
-import { addFeedback } from "../src/counters/feedback.ts";
+import { addFeedback, Counters } from "../src/counters/counters.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import { unavailable } from "../src/redis/unavailable.ts";
+import { unavailable } from "../src/redis/redis-calls.ts";
 import { JourneysCopy } from "../src/sessions/journeys.ts";
 import { ProcessWindow } from "../src/window/process-window.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";

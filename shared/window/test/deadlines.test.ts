@@ -3,12 +3,11 @@ import { ReplyError } from "ioredis";
 import type { Logger } from "relay-runtime/logging.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
-import { addFeedback } from "../src/counters/feedback.ts";
-import { ClockOffset } from "../src/redis/clock-offset.ts";
+import { addFeedback } from "../src/counters/counters.ts";
 import { controlKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import { RedisClock, timeIn } from "../src/redis/redis-clock.ts";
-import { unavailable } from "../src/redis/unavailable.ts";
+import { unavailable } from "../src/redis/redis-calls.ts";
+import { ClockOffset, RedisClock, timeIn } from "../src/redis/server.ts";
 import { ALICE, BOB, claimOf, decisionOf, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { ClockedLink, type Ear, type Pod, redisBench, whileRedisHangs } from "./kit.ts";
 

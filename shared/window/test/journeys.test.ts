@@ -5,9 +5,8 @@ import { fc } from "../../../test/support/fast-check.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters/counters.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
-import { unavailable } from "../src/redis/unavailable.ts";
-import { type Journey, parseJourney } from "../src/sessions/journey.ts";
-import { JourneysCopy } from "../src/sessions/journeys.ts";
+import { unavailable } from "../src/redis/redis-calls.ts";
+import { type Journey, JourneysCopy, parseJourney } from "../src/sessions/journeys.ts";
 import { resetWindow } from "../src/window/reset.ts";
 import { type Pod, redisBench } from "./kit.ts";
 

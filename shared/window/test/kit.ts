@@ -16,9 +16,8 @@ import type {
 } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import type { PodChannelEvents } from "../src/channel/pod-channel.ts";
-import { principalOf } from "../src/limits/principal.ts";
-import { KnownEpochs } from "../src/presence/known-epochs.ts";
-import { type HeldRoute, RouteAsserter } from "../src/presence/route-asserter.ts";
+import { principalOf } from "../src/limits/principals.ts";
+import { type HeldRoute, KnownEpochs, RouteAsserter } from "../src/presence/route-restoring.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import type { RedisCalls } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";

@@ -3,16 +3,20 @@ import slotOf from "cluster-key-slot";
 import { everythingIn, fillTo, unlimited } from "../../../test/support/test-redis.ts";
 import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
-import { countConnections, leaseConnections } from "../src/channel/pod-connections.ts";
-import { AddressLimits, type PublicLimit } from "../src/limits/address-limits.ts";
-import { OwnCounts } from "../src/limits/own-counts.ts";
-import { PrincipalShares } from "../src/limits/principal-shares.ts";
-import { RATE_WINDOW_SECONDS, RateLimit } from "../src/limits/rate-limit.ts";
+import { countConnections, leaseConnections } from "../src/channel/pod-channel.ts";
+import { PrincipalShares } from "../src/limits/principal-bounds.ts";
+import {
+  AddressLimits,
+  OwnCounts,
+  type PublicLimit,
+  RATE_WINDOW_SECONDS,
+  RateLimit,
+} from "../src/limits/rate-limit.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
+import { OutOfReachError } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import { OutOfReachError } from "../src/redis/unavailable.ts";
 import { ClockedLink, LOGGER, redisBench } from "./kit.ts";
 
 const bench = redisBench();

@@ -4,8 +4,7 @@ import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import type { ScriptName } from "../src/redis/scripts.ts";
-import { resetWindow } from "../src/window/reset.ts";
-import { findOrOpenWindow, findWindow } from "../src/window/window-identity.ts";
+import { findOrOpenWindow, findWindow } from "../src/window/process-window.ts";
 import {
   beginWindow,
   type ControlRecord,
@@ -13,7 +12,8 @@ import {
   LAYOUT,
   raisePartitions,
   readControl,
-} from "../src/window/window-records.ts";
+} from "../src/window/records.ts";
+import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, claimOf, envelopeOf, messageOf } from "./envelopes.ts";
 import { type Pod, redisBench } from "./kit.ts";
 

@@ -2,18 +2,17 @@ import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globa
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { createLogger } from "relay-runtime/logging.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
-import { CommandTimeoutError } from "../src/redis/bounded-redis.ts";
+import { CommandTimeoutError } from "../src/redis/client.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
-import { LinkDownError } from "../src/redis/link-down.ts";
+import { LinkDownError } from "../src/redis/link-state.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import type { RedisCalls } from "../src/redis/redis-calls.ts";
+import { type RedisCalls, unavailable } from "../src/redis/redis-calls.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
-import { unavailable } from "../src/redis/unavailable.ts";
+import { ReachLog } from "../src/window/observe.ts";
 import { ProcessWindow } from "../src/window/process-window.ts";
-import { ReachLog } from "../src/window/reach-log.ts";
 import { readReadiness } from "../src/window/readiness.ts";
+import { beginWindow, readControl, readPartitions } from "../src/window/records.ts";
 import { resetWindow } from "../src/window/reset.ts";
-import { beginWindow, readControl, readPartitions } from "../src/window/window-records.ts";
 import { messageOf } from "./envelopes.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";
 

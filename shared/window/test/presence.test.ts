@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { readingWindow } from "../../../test/support/window-view.ts";
-import { CongestionMarks } from "../src/presence/congestion.ts";
 import { canDeliverRealtime, PresenceStore, presenceOf } from "../src/presence/presence.ts";
+import { CongestionMarks } from "../src/presence/routes.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { readTarget } from "../src/sessions/targets.ts";
+import { readTarget } from "../src/sessions/look-ups.ts";
 import { ALICE, BOB, CAROL, decisionOf, delivery, envelopeOf, messageOf, presence, requestOf } from "./envelopes.ts";
 import { ClockedLink, type Ear, type Pod, redisBench } from "./kit.ts";
 

@@ -8,12 +8,11 @@ import { readCredentials } from "../src/presence/credentials.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
-import { readSession } from "../src/sessions/sessions.ts";
-import { readTarget } from "../src/sessions/targets.ts";
+import { readSession, readTarget } from "../src/sessions/look-ups.ts";
 import { observeWindow } from "../src/window/observe.ts";
 import { ProcessWindow } from "../src/window/process-window.ts";
+import { LAYOUT } from "../src/window/records.ts";
 import { resetWindow } from "../src/window/reset.ts";
-import { LAYOUT } from "../src/window/window-records.ts";
 import { ALICE, BOB, envelopeOf, messageOf } from "./envelopes.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";
 

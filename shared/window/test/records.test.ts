@@ -1,21 +1,21 @@
 import { describe, expect, test } from "@jest/globals";
 import { SESSION_ID_PATTERN } from "relay-protocol/wire/envelope.ts";
-import { guardDigestOf, partitionOfSession, sessionIdOf } from "../src/acceptance/envelope-digest.ts";
-import { parseChannelLine, textWithTrace } from "../src/channel/channel-line.ts";
-import { formatCredential, formatCredentials, parseCredentials } from "../src/presence/credential.ts";
-import { CONGESTED, formatRouteOwner } from "../src/presence/route.ts";
+import { guardDigestOf, partitionOfSession, sessionIdOf } from "../src/acceptance/acceptance.ts";
+import { parseChannelLine, textWithTrace } from "../src/channel/server-channel.ts";
+import { formatCredential, formatCredentials, parseCredentials } from "../src/presence/credentials.ts";
+import { CONGESTED, formatRouteOwner } from "../src/presence/presence.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { luaFile, usesOf } from "../src/redis/scripts.ts";
 import { WindowKeys } from "../src/redis/window-keys.ts";
-import { parseJourney } from "../src/sessions/journey.ts";
-import { parseSessionProof } from "../src/sessions/session-proof.ts";
+import { parseJourney } from "../src/sessions/journeys.ts";
 import {
   parseDecidedSession,
   parsePendingSession,
   parseSession,
+  parseSessionProof,
   parseTargetProof,
-} from "../src/sessions/session-records.ts";
+} from "../src/sessions/records.ts";
 import { redisBench } from "./kit.ts";
 
 const bench = redisBench();

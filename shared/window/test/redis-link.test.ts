@@ -3,8 +3,8 @@ import { createLogger } from "relay-runtime/logging.ts";
 import { ownTime } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
+import { UsableListeners } from "../src/redis/link-state.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import { UsableListeners } from "../src/redis/usable-listeners.ts";
 import { ALICE, BOB, messageOf } from "./envelopes.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";
 

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PENDING } from "relay-protocol/contract/session.ts";
 import { CREDENTIAL_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { type Principal, principalOf } from "../src/limits/principal.ts";
+import { type Principal, principalOf } from "../src/limits/principals.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { readSession } from "../src/sessions/sessions.ts";
+import { readSession } from "../src/sessions/look-ups.ts";
 import { ALICE, BOB, CAROL, decisionOf, delivery, requestOf } from "./envelopes.ts";
 import { ClockedLink, type Pod, redisBench } from "./kit.ts";
 

@@ -1,11 +1,10 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PENDING } from "relay-protocol/contract/session.ts";
 import { ENVELOPE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import type { Prepared } from "../src/acceptance/acceptance.ts";
-import { guardBucketOf } from "../src/acceptance/guard-bucket.ts";
+import { guardBucketOf, type Prepared } from "../src/acceptance/acceptance.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { readSession } from "../src/sessions/sessions.ts";
+import { readSession } from "../src/sessions/look-ups.ts";
 import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, CAROL, decisionOf, envelopeOf, MALLORY, messageOf, presence } from "./envelopes.ts";
 import { ClockedLink, type Ear, type Pod, redisBench } from "./kit.ts";

@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PENDING } from "relay-protocol/contract/session.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { readSession } from "../src/sessions/sessions.ts";
-import { readTarget } from "../src/sessions/targets.ts";
+import { readSession, readTarget } from "../src/sessions/look-ups.ts";
 import { ALICE, BOB, CAROL, decisionOf, delivery, envelopeOf, messageOf, requestOf, textOf } from "./envelopes.ts";
 import { ClockedLink, type Pod, redisBench } from "./kit.ts";
 

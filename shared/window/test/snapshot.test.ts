@@ -6,7 +6,7 @@ import { readingWindow } from "../../../test/support/window-view.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
-import { recordPromotions } from "../src/window/lapses.ts";
+import { recordPromotions } from "../src/window/data-loss.ts";
 import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, CAROL, decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { ClockedLink, type Incoming, LOGGER, Pod, redisBench } from "./kit.ts";

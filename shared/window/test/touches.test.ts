@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
-import { holderDigestOf } from "../src/limits/holder-digest.ts";
+import { holderDigestOf } from "../src/limits/principals.ts";
+import { type Touch, type TouchAnswer, Touches } from "../src/presence/heartbeat-writer.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
-import { type Touch, type TouchAnswer, Touches } from "../src/presence/touches.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, envelopeOf, presence } from "./envelopes.ts";

@@ -1,7 +1,7 @@
 import { type CheckOnline, LIVENESS_CONTRACT, type PresenceStatus } from "relay-protocol/contract/presence.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { canDeliverRealtime, type Presence } from "relay-window/presence/presence.ts";
-import { type WindowTimes, youngSince } from "relay-window/window/fleet-advice.ts";
+import { type WindowTimes, youngSince } from "relay-window/window/readiness.ts";
 
 /** The 200 body of check-online. Source: docs/protocol.md#presence. */
 export function presenceOfAgent(agentId: string, presence: Presence, times: WindowTimes): CheckOnline {

@@ -1,7 +1,7 @@
 import { targetDelivery } from "relay-protocol/contract/presence.ts";
 import { PROOF_BOUNDARY, SESSION_OVER, type SessionRecord } from "relay-protocol/contract/session.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
-import type { Session } from "relay-window/sessions/sessions.ts";
+import type { Session } from "relay-window/sessions/look-ups.ts";
 
 /** The 200 body of a session lookup: ids, times and status, never contents. Source: docs/protocol.md#sessions. */
 export function sessionRecord(session: Session): SessionRecord {

@@ -4,7 +4,7 @@ import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
 import type { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
-import { bringerOf, labelsOf, principalOfApiKey } from "relay-window/limits/principal.ts";
+import { bringerOf, labelsOf, principalOfApiKey } from "relay-window/limits/principals.ts";
 
 /**
  * Counts, by API key, the requests with a valid key that were refused, and has them audited; faults of the relay are not the key's. Counts

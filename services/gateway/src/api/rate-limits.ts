@@ -1,8 +1,13 @@
 import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import { AddressLimits, type AddressLimitsOptions, hashedAddress } from "relay-window/limits/address-limits.ts";
-import { RateLimit, type Usage } from "relay-window/limits/rate-limit.ts";
+import {
+  AddressLimits,
+  type AddressLimitsOptions,
+  hashedAddress,
+  RateLimit,
+  type Usage,
+} from "relay-window/limits/rate-limit.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 
 /** The rate limits of the gateway, counted in Redis: no answer is never taken for "limit reached". Source: docs/protocol.md#http. */

@@ -1,6 +1,6 @@
 import type { GuideQuery } from "relay-protocol/contract/reports/guides.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
-import type { AddressLimits } from "relay-window/limits/address-limits.ts";
+import type { AddressLimits } from "relay-window/limits/rate-limit.ts";
 import { activationPlan } from "../guides/activation-plan.ts";
 import { type GuideContext, guideContext } from "../guides/guide-context.ts";
 import type { GuideId } from "../guides/links.ts";

@@ -3,7 +3,7 @@ import { ECONOMIC_OPERABILITY } from "relay-protocol/contract/reports/common.ts"
 import type { ActivationPlan, AllowedNextStep } from "relay-protocol/contract/reports/guides.ts";
 import { SURFACES, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 import type { PresenceCounts } from "relay-window/presence/presence.ts";
-import { inWindow } from "relay-window/window/fleet-advice.ts";
+import { inWindow } from "relay-window/window/readiness.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";

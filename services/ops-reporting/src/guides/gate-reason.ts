@@ -1,5 +1,5 @@
-import type { Target } from "relay-window/sessions/targets.ts";
-import { inWindow, type WindowTimes } from "relay-window/window/fleet-advice.ts";
+import type { Target } from "relay-window/sessions/look-ups.ts";
+import { inWindow, type WindowTimes } from "relay-window/window/readiness.ts";
 import type { Standing } from "./standing.ts";
 
 /** Why the gate says what it says, in one sentence. Pure. Source: docs/reports.md#one-target. */

@@ -1,5 +1,5 @@
 import type { GuideLinks, GuideQuery, MISSING_PARAMETERS } from "relay-protocol/contract/reports/guides.ts";
-import type { Target } from "relay-window/sessions/targets.ts";
+import type { Target } from "relay-window/sessions/look-ups.ts";
 import type { OpsReportingSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { type GuideId, guideLinks } from "./links.ts";

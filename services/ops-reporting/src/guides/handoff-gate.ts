@@ -6,7 +6,7 @@ import {
   type MinimumProof,
 } from "relay-protocol/contract/reports/guides.ts";
 import { canDeliverRealtime } from "relay-window/presence/presence.ts";
-import type { Target } from "relay-window/sessions/targets.ts";
+import type { Target } from "relay-window/sessions/look-ups.ts";
 import { currentWindow } from "../reports/current-window.ts";
 import { isoOrNull } from "../reports/format.ts";
 import { proofGate } from "../reports/proof-freshness.ts";

@@ -1,7 +1,7 @@
 import type { AllowedNextStep, GuideNext } from "relay-protocol/contract/reports/guides.ts";
 import { WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 import { canDeliverRealtime } from "relay-window/presence/presence.ts";
-import type { Target } from "relay-window/sessions/targets.ts";
+import type { Target } from "relay-window/sessions/look-ups.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { type GuideId, guideTemplate, guideUrl } from "./links.ts";
 import { newerSessionOf, newestSessionOf } from "./own-session.ts";

@@ -1,4 +1,4 @@
-import type { Target } from "relay-window/sessions/targets.ts";
+import type { Target } from "relay-window/sessions/look-ups.ts";
 import type { GuideContext } from "./guide-context.ts";
 
 /**

@@ -2,7 +2,7 @@ import type { Bottleneck } from "relay-protocol/contract/reports/common.ts";
 import type { AllowedNextStep, GuideQuery, SessionDecision } from "relay-protocol/contract/reports/guides.ts";
 import type { ActivationStatus } from "relay-protocol/contract/reports/traffic.ts";
 import { canDeliverRealtime, type PresenceCounts } from "relay-window/presence/presence.ts";
-import type { Target } from "relay-window/sessions/targets.ts";
+import type { Target } from "relay-window/sessions/look-ups.ts";
 import { activationOf } from "../reports/activation.ts";
 import { type ProofFreshness, proofFreshness } from "../reports/proof-freshness.ts";
 import type { AcceptedRequest } from "../reports/session-proofs.ts";

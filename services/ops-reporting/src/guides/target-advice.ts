@@ -1,7 +1,7 @@
 import type { AllowedNextStep, SessionDecision } from "relay-protocol/contract/reports/guides.ts";
 import { SESSION_OVER } from "relay-protocol/contract/session.ts";
-import type { Target } from "relay-window/sessions/targets.ts";
-import { inWindow, type WindowTimes } from "relay-window/window/fleet-advice.ts";
+import type { Target } from "relay-window/sessions/look-ups.ts";
+import { inWindow, type WindowTimes } from "relay-window/window/readiness.ts";
 
 /** What advice is made of, beside the target: its decision on the session of the query, and whose the proof is. */
 export interface Known {

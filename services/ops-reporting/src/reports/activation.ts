@@ -1,6 +1,6 @@
 import type { Bottleneck } from "relay-protocol/contract/reports/common.ts";
 import type { ActivationStatus } from "relay-protocol/contract/reports/traffic.ts";
-import { fleetAdvice } from "relay-window/window/fleet-advice.ts";
+import { fleetAdvice } from "relay-window/window/readiness.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { duration, quantity } from "./format.ts";

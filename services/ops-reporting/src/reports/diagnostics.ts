@@ -2,7 +2,7 @@ import type { Diagnostics } from "relay-protocol/contract/reports/checks.ts";
 import { PRIVACY, SCOPE_FLAGS } from "relay-protocol/contract/reports/common.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { GATEWAY_KEY_LIMITS } from "relay-protocol/wire/limits.ts";
-import { fleetAdvice } from "relay-window/window/fleet-advice.ts";
+import { fleetAdvice } from "relay-window/window/readiness.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";

@@ -1,6 +1,6 @@
 import type { ProofBoundaries, SessionProofRecord } from "relay-protocol/contract/reports/common.ts";
 import type { WindowSnapshot } from "relay-window/counters/snapshot.ts";
-import type { SessionProof } from "relay-window/sessions/session-proof.ts";
+import type { SessionProof } from "relay-window/sessions/records.ts";
 import type { ReportSettings } from "../settings.ts";
 import { withoutIdentities } from "./proof-identities.ts";
 

@@ -5,7 +5,7 @@ import {
   RefreshPacket,
 } from "relay-protocol/contract/reports/guides.ts";
 import { SimpleSessionRequest } from "relay-protocol/contract/requests.ts";
-import type { Target } from "relay-window/sessions/targets.ts";
+import type { Target } from "relay-window/sessions/look-ups.ts";
 import { STARTED_AT, type WholeSource } from "../report-sources.ts";
 import * as windows from "./windows.ts";
 import {

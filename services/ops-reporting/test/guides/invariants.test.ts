@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import type { GuideNext, GuideQuery } from "relay-protocol/contract/reports/guides.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
-import type { Target } from "relay-window/sessions/targets.ts";
+import type { Target } from "relay-window/sessions/look-ups.ts";
 import { expandQuery } from "../../../../test/support/literal-follower.ts";
 import { type GuideId, guideUrl } from "../../src/guides/links.ts";
 import { ALL, type TargetSituation } from "./target-situations.ts";

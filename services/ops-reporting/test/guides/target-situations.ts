@@ -1,7 +1,7 @@
 import type { GuideQuery } from "relay-protocol/contract/reports/guides.ts";
 import type { TargetDecision } from "relay-protocol/contract/session.ts";
 import type { Presence } from "relay-window/presence/presence.ts";
-import type { Target, TargetSession } from "relay-window/sessions/targets.ts";
+import type { Target, TargetSession } from "relay-window/sessions/look-ups.ts";
 import { proofOf, STARTED_AT, type WholeSource } from "../report-sources.ts";
 import * as windows from "./windows.ts";
 import {

@@ -3,7 +3,7 @@ import type { TargetDecision } from "relay-protocol/contract/session.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type Presence, presenceOf } from "relay-window/presence/presence.ts";
-import type { Target, TargetSession } from "relay-window/sessions/targets.ts";
+import type { Target, TargetSession } from "relay-window/sessions/look-ups.ts";
 import { activationPlan } from "../../src/guides/activation-plan.ts";
 import { type GuideSettings, guideContext } from "../../src/guides/guide-context.ts";
 import type { GuideId } from "../../src/guides/links.ts";

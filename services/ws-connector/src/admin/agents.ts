@@ -4,9 +4,8 @@ import { AdminError } from "relay-runtime/admin/refusal.ts";
 import { type AdminRoute, adminRoute } from "relay-runtime/admin/route.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import type { AgentLimits } from "relay-window/limits/agent-limits.ts";
-import { bringerOf, type Principal, principalOf } from "relay-window/limits/principal.ts";
-import type { PrincipalAgentsReader, SeenAgent } from "relay-window/limits/principal-agents.ts";
+import type { PrincipalAgentsReader, SeenAgent } from "relay-window/limits/principal-bounds.ts";
+import { type AgentLimits, bringerOf, type Principal, principalOf } from "relay-window/limits/principals.ts";
 import { z } from "zod";
 
 export interface AgentsParts {

@@ -1,6 +1,6 @@
 import { type AdminRoute, adminRoute } from "relay-runtime/admin/route.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
-import { bringerOf, isPrincipal, type RateHolder } from "relay-window/limits/principal.ts";
+import { bringerOf, isPrincipal, type RateHolder } from "relay-window/limits/principals.ts";
 import { z } from "zod";
 import type { PodRates } from "../connection-rates.ts";
 import type { PodCounters } from "../metrics.ts";

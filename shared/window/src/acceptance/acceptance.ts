@@ -1,12 +1,80 @@
+import { hash } from "node:crypto";
+import { CROCKFORD_DIGITS, crockford } from "relay-protocol/contract/crockford.ts";
 import type { DeliveryStatus, PresenceStatus } from "relay-protocol/contract/presence.ts";
 import type { Place, SessionLimit } from "relay-protocol/contract/refusals.ts";
 import type { SessionStatus } from "relay-protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
-import type { UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
+import { SESSION_ID_PATTERN, SESSION_ID_PREFIX, type UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
+import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { TraceSpan } from "relay-runtime/tracing/span.ts";
-import type { AgentBringer } from "../limits/agent-limits.ts";
-import type { CredentialRecord } from "../presence/credential.ts";
-import type { DecidedSession, PendingSession, SessionState } from "../sessions/session-records.ts";
+import type { AgentBringer } from "../limits/principals.ts";
+import type { CredentialRecord } from "../presence/credentials.ts";
+import { partitionKeys } from "../redis/keys.ts";
+import { REDIS_LIMITS } from "../redis/limits.ts";
+import type { DecidedSession, PendingSession, SessionState } from "../sessions/records.ts";
+
+const GUARD_CHARACTERS = 16;
+const SESSION_BYTES = 15;
+
+/**
+ * What the replay guard stores of an envelope: 16 characters (96 bits) of the SHA-256 of `key_id`, `id`, `ts` and `to`, joined
+ * with line feeds, which none of them can contain. With 96 bits no signer finds an envelope of its own that has the digest of
+ * another's, and would make that one pass for a repeat. Source: docs/protocol.md#replay.
+ */
+export function guardDigestOf({ key_id, id, ts, to }: Pick<UnsignedEnvelope, "key_id" | "id" | "ts" | "to">): string {
+  return hash("sha256", `${key_id}\n${id}\n${ts}\n${to ?? ""}`, "base64url").slice(0, GUARD_CHARACTERS);
+}
+
+/**
+ * What the replay guard tells a decision by until it is accepted, and its session by whom it was decided: of all envelopes
+ * with one guard digest only the very same one has the same digest of its text. @param text canonical text with `sig`.
+ */
+export function textDigestOf(text: string): string {
+  return hash("sha256", text, "base64url").slice(0, GUARD_CHARACTERS);
+}
+
+/**
+ * `ses_` and 26 digits of Crockford base32: 2 for the partition, 24 from the SHA-256 of the envelope as it was signed. The
+ * same envelope sent again has the same session id. The signature is part of what is hashed: who only guesses the other
+ * fields of an envelope cannot compute its session's id. Source: docs/protocol.md#sessions.
+ * @param text canonical text with `sig`.
+ */
+export function sessionIdOf(text: string, partition: number): string {
+  const prefix = `${CROCKFORD_DIGITS[partition >> 5]}${CROCKFORD_DIGITS[partition & 31]}`;
+  return `${SESSION_ID_PREFIX}${prefix}${crockford(hash("sha256", text, "buffer").subarray(0, SESSION_BYTES))}`;
+}
+
+/** The partition that a session id names, or undefined when it is no session id of these partitions. */
+export function partitionOfSession(sessionId: string, partitions: number): number | undefined {
+  if (!SESSION_ID_PATTERN.test(sessionId)) return undefined;
+  const partition = CROCKFORD_DIGITS.indexOf(sessionId.charAt(4)) * 32 + CROCKFORD_DIGITS.indexOf(sessionId.charAt(5));
+  return partition < partitions ? partition : undefined;
+}
+
+/** The buckets of the replay guard, each of a span of `ts`. Source: docs/redis.md#keys. */
+
+const SPAN_MS = REDIS_LIMITS.guardBucketMs;
+/** How long a bucket is kept before and after its span. */
+const MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
+
+/** How far ahead the end of a bucket may lie that can hold an envelope now. */
+export const GUARD_AHEAD_MS = 2 * MARGIN_MS + SPAN_MS;
+
+export interface GuardBucket {
+  readonly key: string;
+  /** When it is forgotten: Unix ms. */
+  readonly endsAt: number;
+}
+
+export function guardBucketOf(partition: number, item: Pick<AcceptanceItem, "envelope">): GuardBucket {
+  const span = guardSpanOf(item);
+  return { key: partitionKeys.seen(partition, span), endsAt: (span + 1) * SPAN_MS + MARGIN_MS };
+}
+
+/** The span that `ts` lies in. */
+export function guardSpanOf({ envelope }: Pick<AcceptanceItem, "envelope">): number {
+  return Math.floor(envelope.ts / SPAN_MS);
+}
 
 /** The vocabulary of acceptance: what goes into the one atomic step, and what comes out of it. */
 

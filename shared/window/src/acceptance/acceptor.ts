@@ -1,31 +1,110 @@
+import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import type { TraceSpan } from "relay-runtime/tracing/span.ts";
-import { type AgentLimits, limitsOfPartition } from "../limits/agent-limits.ts";
-import { KnownEpochs } from "../presence/known-epochs.ts";
+import type { SpanAttributes, TraceSpan } from "relay-runtime/tracing/span.ts";
+import { type AgentLimits, limitsOfPartition } from "../limits/principals.ts";
+import { KnownEpochs } from "../presence/route-restoring.ts";
 import { partitionKeys } from "../redis/keys.ts";
-import { isUndone } from "../redis/link-down.ts";
+import { REDIS_LIMITS } from "../redis/limits.ts";
+import { isUndone } from "../redis/link-state.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
-import type { RedisCalls } from "../redis/redis-calls.ts";
+import { placeIn, type RedisCalls } from "../redis/redis-calls.ts";
 import type { Reply } from "../redis/scripts.ts";
-import { placeIn } from "../redis/unavailable.ts";
 import { WindowKeys } from "../redis/window-keys.ts";
-import type { ProcessWindow } from "../window/process-window.ts";
-import type { WindowIdentity } from "../window/window-identity.ts";
+import type { ProcessWindow, WindowIdentity } from "../window/process-window.ts";
 import {
   type Acceptance,
   type AcceptanceItem,
   type AcceptanceObserver,
+  guardDigestOf,
   type PlacedItem,
   type Prepared,
+  sessionIdOf,
   UNDONE,
 } from "./acceptance.ts";
-import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
-import { decodeReply } from "./acceptance-reply.ts";
-import { guardDigestOf, sessionIdOf } from "./envelope-digest.ts";
-import { Lane } from "./lane.ts";
-import { outcomeAttributes } from "./outcome-attributes.ts";
+import { addresseeOf, decodeReply, encodeBatch } from "./acceptance-call.ts";
 import { type Preparable, prepare } from "./preparation.ts";
+
+/** What spans tell of the outcome of an envelope that is no register or heartbeat. Source: docs/operations.md#traces. */
+export function outcomeAttributes(acceptance: Acceptance): SpanAttributes {
+  const { outcome } = acceptance;
+  const delivery = deliveryOf(acceptance);
+  if (delivery === undefined) return { "agent_relay.outcome": outcome, "error.type": outcome };
+  return { "agent_relay.outcome": outcome, "agent_relay.delivery": delivery };
+}
+
+function deliveryOf(acceptance: Acceptance): DeliveryStatus | undefined {
+  if (acceptance.outcome === "replayed") return acceptance.first.delivery;
+  return "about" in acceptance && acceptance.about === "delivery" ? acceptance.delivery : undefined;
+}
+
+/**
+ * The queue of one partition, of which one call at a time is under way. Calls begin at least `gatherMs` apart, so that what comes
+ * in meanwhile goes together, unless one is full before: what comes alone to a lane that was idle for so long goes at once.
+ */
+export class Lane {
+  readonly partition: number;
+  /** True from the first item that waits until none does. */
+  isRunning = false;
+  readonly #gatherMs: number;
+  readonly #waiting: PlacedItem[] = [];
+  /** When the last call was made up, monotonic ms. */
+  #calledAt = Number.NEGATIVE_INFINITY;
+  /** Ends the wait for the next call; undefined while nothing waits for it. */
+  #endWait: (() => void) | undefined;
+
+  constructor(partition: number, gatherMs: number) {
+    this.partition = partition;
+    this.#gatherMs = gatherMs;
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  push(item: PlacedItem): void {
+    this.#waiting.push(item);
+    if (this.#isFull) this.#endWait?.();
+  }
+
+  /** Undefined where the next call may begin now, else resolves when it may. */
+  untilDue(): Promise<void> | undefined {
+    const waitMs = this.#calledAt + this.#gatherMs - performance.now();
+    if (waitMs <= 0 || this.#isFull) return undefined;
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, waitMs);
+      this.#endWait = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** What the next call carries. Of two items with one claim the second waits for the call after it, which replays. */
+  takeBatch(): PlacedItem[] {
+    this.#calledAt = performance.now();
+    this.#endWait = undefined;
+    const claims = new Set<string>();
+    let bytes = 0;
+    let size = 0;
+    for (const { text, claim } of this.#waiting) {
+      if (size === REDIS_LIMITS.acceptanceBatch || bytes > REDIS_LIMITS.acceptanceBatchBytes) break;
+      if (claim !== undefined && claims.has(claim.digest)) break;
+      if (claim !== undefined) claims.add(claim.digest);
+      bytes += text.length;
+      size += 1;
+    }
+    return this.#waiting.splice(0, size);
+  }
+
+  takeAll(): PlacedItem[] {
+    return this.#waiting.splice(0);
+  }
+
+  get #isFull(): boolean {
+    return this.#waiting.length >= REDIS_LIMITS.acceptanceBatch;
+  }
+}
 
 /**
  * Acceptance: one Redis call a partition carries all that came in since the last one. One call at a time is under way

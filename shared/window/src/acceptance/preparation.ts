@@ -1,23 +1,26 @@
 import type { UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
 import { HTTP_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { holderDigestOf } from "../limits/holder-digest.ts";
+import { holderDigestOf } from "../limits/principals.ts";
 import { partitionKeys } from "../redis/keys.ts";
-import { isUndone } from "../redis/link-down.ts";
+import { isUndone } from "../redis/link-state.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
-import type { SessionState } from "../sessions/session-records.ts";
+import type { SessionState } from "../sessions/records.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
-import type {
-  Acceptance,
-  AcceptanceItem,
-  AcceptanceRefusal,
-  Claim,
-  Prepared,
-  PreparedDecision,
-  PreparedRequest,
+import {
+  type Acceptance,
+  type AcceptanceItem,
+  type AcceptanceRefusal,
+  type Claim,
+  GUARD_AHEAD_MS,
+  guardBucketOf,
+  guardDigestOf,
+  type Prepared,
+  type PreparedDecision,
+  type PreparedRequest,
+  partitionOfSession,
+  textDigestOf,
 } from "./acceptance.ts";
-import { guardDigestOf, partitionOfSession, textDigestOf } from "./envelope-digest.ts";
-import { GUARD_AHEAD_MS, guardBucketOf } from "./guard-bucket.ts";
 
 /** What comes before the acceptance of some envelopes. Source: docs/redis.md#sessions, docs/redis.md#claims. */
 

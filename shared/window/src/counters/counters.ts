@@ -1,6 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
+import { categoryOf, type FeedbackRequest, sentimentOf } from "relay-protocol/contract/requests.ts";
+import { type SurfaceId, surfaceLabelOf } from "relay-protocol/contract/surfaces.ts";
 import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
+import { anonymousId } from "relay-runtime/anonymous-id.ts";
+import type { OnAnswer } from "relay-runtime/http/router.ts";
 import type { Service } from "relay-runtime/lifecycle.ts";
 import { controlKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
@@ -173,4 +176,44 @@ class Gathered {
 
 function increment(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
+/**
+ * Counts each GET that a traffic surface answered with 200, check-online included, and adds it to the visitor's journey,
+ * as it does each POST that succeeded. Only a hash of the visitor is kept, keyed by the window's salt. Without a window
+ * nothing is counted. Source: docs/protocol.md#counters.
+ */
+export function countTraffic(counters: Counters, window: ProcessWindow): OnAnswer {
+  return (surfaceId, surface, ctx) => {
+    if (ctx.method !== surface.method || ctx.status !== surface.status) return;
+    if (ctx.method === "GET" && !surface.traffic) return;
+    const { ip } = ctx;
+    const userAgent = ctx.get("User-Agent");
+    const count = ({ salt }: { salt: string }) => {
+      const visitor = anonymousId(salt, "visitor", ip, userAgent);
+      if (surface.traffic) counters.view(surfaceId, visitor);
+      else counters.act(surfaceId, visitor);
+      if (surfaceId === "checkOnline") counters.count("onboarding_checks");
+    };
+    window.known().then(count, () => {});
+  };
+}
+
+/**
+ * Counts one feedback by its normalised labels. Its text is not passed on, only that there was one.
+ * @throws ServiceError `unavailable`.
+ */
+export async function addFeedback(link: RedisCalls, window: ProcessWindow, feedback: FeedbackRequest): Promise<void> {
+  const counts = [
+    "total",
+    `surface:${surfaceLabelOf(feedback.surface)}`,
+    `sentiment:${sentimentOf(feedback.sentiment)}`,
+    `category:${categoryOf(feedback.category)}`,
+    ...(feedback.message === undefined || feedback.message === "" ? [] : ["message_provided"]),
+  ];
+  await window.inWindow(async ({ id, keys }) => {
+    const names = [controlKeys.window, keys.whole.feedback];
+    const [outcome] = await link.runByDeadline("add_feedback", names, [id, ...counts]);
+    return outcome === "window" ? null : true;
+  });
 }

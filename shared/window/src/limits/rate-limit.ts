@@ -1,10 +1,48 @@
 import RateLimiterRedis from "rate-limiter-flexible/lib/RateLimiterRedis.js";
 import RateLimiterRes from "rate-limiter-flexible/lib/RateLimiterRes.js";
+import { rateRefusal, ServiceError } from "relay-protocol/contract/refusals.ts";
+import { anonymousId } from "relay-runtime/anonymous-id.ts";
+import { networkOf } from "relay-runtime/http/client-address.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { partitionOf } from "../redis/partitions.ts";
-import type { RedisCalls } from "../redis/redis-calls.ts";
-import { placeOutOfReach } from "../redis/unavailable.ts";
-import { OwnCounts } from "./own-counts.ts";
+import { placeOutOfReach, type RedisCalls } from "../redis/redis-calls.ts";
+import type { ProcessWindow } from "../window/process-window.ts";
+
+/** Of more keys in one window those that came first give way: who sends as so many is bound by no limit of one key. */
+const MOST_KEYS = 10_000;
+
+/** Requests by key that this process alone counts, in windows that all keys share. Nothing is kept longer than a window lasts. */
+export class OwnCounts {
+  readonly #windowMs: number;
+  readonly #used = new Map<string, number>();
+  /** Monotonic ms. */
+  #endsAt = 0;
+
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs;
+  }
+
+  /** How many keys are counted. */
+  get size(): number {
+    return this.#used.size;
+  }
+
+  /** Counts one request. */
+  use(key: string): { readonly used: number; readonly resetMs: number } {
+    if (this.#used.size === 0) this.#beginWindow();
+    const used = (this.#used.get(key) ?? 0) + 1;
+    const [first] = this.#used.keys();
+    if (used === 1 && this.#used.size === MOST_KEYS) this.#used.delete(first as string);
+    this.#used.set(key, used);
+    return { used, resetMs: Math.max(1, Math.ceil(this.#endsAt - performance.now())) };
+  }
+
+  #beginWindow(): void {
+    this.#endsAt = performance.now() + this.#windowMs;
+    setTimeout(() => this.#used.clear(), this.#windowMs).unref();
+  }
+}
 
 /** Every limit counts in fixed windows of a minute, over all gateways. Source: docs/protocol.md#limits. */
 export const RATE_WINDOW_SECONDS = 60;
@@ -122,4 +160,57 @@ class UsedUp {
     clearTimeout(this.#keys.get(key)?.end);
     this.#keys.delete(key);
   }
+}
+
+/** The limits of the public surfaces, each with a count of its own for each address. */
+export type PublicLimit = Extract<
+  LimitName,
+  "feedback" | "self_test" | "check_online" | "session_lookups" | "credential_lookups" | "target_reads"
+>;
+
+export interface AddressLimitsOptions {
+  readonly link: RedisCalls;
+  readonly window: ProcessWindow;
+  readonly partitions: number;
+  /** Of one address on each limited surface; 0 = no limit. */
+  readonly requestsPerMinute: number;
+  /** Called for each request that a limit refuses. */
+  readonly limitReached: (limit: LimitName) => void;
+}
+
+/**
+ * How often one address may ask a public surface, counted in Redis over all services. The address is kept as a hash under
+ * the window's salt, and only while it counts. Source: docs/protocol.md#http.
+ */
+export class AddressLimits {
+  readonly #window: ProcessWindow;
+  readonly #limit: RateLimit | null;
+  readonly #limitReached: (limit: LimitName) => void;
+
+  constructor({ link, window, partitions, requestsPerMinute, limitReached }: AddressLimitsOptions) {
+    this.#window = window;
+    const limit = { link, partitions, name: "address", most: requestsPerMinute };
+    this.#limit = requestsPerMinute === 0 ? null : new RateLimit(limit);
+    this.#limitReached = limitReached;
+  }
+
+  /**
+   * Counts a request.
+   * @throws ServiceError `rate_limited` when the limit is reached; `unavailable` when Redis does not answer, of a self-test only
+   * before the salt is known.
+   */
+  async use(name: PublicLimit, address: string): Promise<void> {
+    if (this.#limit === null) return;
+    const key = `${name}:${await hashedAddress(this.#window, address)}`;
+    const usage = await (name === "self_test" ? this.#limit.useAnyway(key) : this.#limit.use(key));
+    if (usage.allowed) return;
+    this.#limitReached(name);
+    throw new ServiceError("rate_limited", rateRefusal("public_requests", this.#limit.most, usage.resetMs));
+  }
+}
+
+/** An address as Redis may see it. @throws ServiceError `unavailable`. */
+export async function hashedAddress(window: ProcessWindow, address: string): Promise<string> {
+  const { salt } = await window.known();
+  return anonymousId(salt, "address", networkOf(address));
 }

@@ -1,7 +1,31 @@
+import { GATEWAY_KEY_LIMITS } from "relay-protocol/wire/limits.ts";
+import { controlKeys } from "../redis/keys.ts";
 import { partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
-import { type CredentialRecord, parseCredentials } from "./credential.ts";
+
+/** A credential as it is kept, with the id of its key. Source: shared/window/src/lua/lib/credential.lua. */
+export interface CredentialRecord {
+  readonly keyId: string;
+  readonly token: string;
+}
+
+export function formatCredential({ keyId, token }: CredentialRecord): string {
+  return `${keyId} ${token}`;
+}
+
+/** The lines of an agent. @param records the newest first. */
+export function formatCredentials(records: readonly CredentialRecord[]): string {
+  return records.map(formatCredential).join("\n");
+}
+
+/** Of the lines of an agent, in their order. */
+export function parseCredentials(lines: string): CredentialRecord[] {
+  return lines.split("\n").map((line) => {
+    const [keyId, token] = line.split(" ") as [string, string];
+    return { keyId, token };
+  });
+}
 
 /**
  * The credentials that an agent registered with last, the newest first; none of an agent that was not seen. Whether they
@@ -16,4 +40,31 @@ export async function readCredentials(
     link.run("read_credentials", [credential(agent), presence], [agent]),
   )) as string | null;
   return lines === null ? [] : parseCredentials(lines);
+}
+
+/** Public keys of live gateways, for the signing manifest. Source: docs/protocol.md#gateway-signing. */
+export interface GatewayKey {
+  readonly keyId: string;
+  /** base64url, 32 bytes. */
+  readonly publicKey: string;
+}
+
+/** Lists a gateway's key, or keeps it listed. @throws ServiceError `unavailable`. */
+export async function announceGatewayKey(link: RedisCalls, key: GatewayKey): Promise<void> {
+  const args = [key.keyId, key.publicKey, GATEWAY_KEY_LIMITS.listedForMs];
+  await link.run("announce_gateway_key", [controlKeys.gatewayKeys], args);
+}
+
+/** @throws ServiceError `unavailable`. */
+export async function readGatewayKeys(link: RedisCalls): Promise<GatewayKey[]> {
+  const reply = (await link.run(
+    "read_gateway_keys",
+    [controlKeys.gatewayKeys],
+    [GATEWAY_KEY_LIMITS.listedForMs],
+  )) as string[];
+  const keys: GatewayKey[] = [];
+  for (let index = 0; index < reply.length; index += 2) {
+    keys.push({ keyId: reply[index] as string, publicKey: reply[index + 1] as string });
+  }
+  return keys;
 }

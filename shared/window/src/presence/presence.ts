@@ -1,11 +1,27 @@
 import type { PresenceStatus, Severity } from "relay-protocol/contract/presence.ts";
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
-import { everyPartition, partitionOf } from "../redis/partitions.ts";
-import { reachedOf } from "../redis/reached-partitions.ts";
+import { everyPartition, partitionOf, reachedOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
-import { CONGESTED } from "./route.ts";
+
+/** Ends the record of a route whose connection is congested. */
+export const CONGESTED = "!";
+
+/**
+ * The owner of a route: the first words of its record, `pod connection epoch seen_at since`, by which what is late is told.
+ * Scripts alone read and write the whole record. Source: shared/window/src/lua/lib/route.lua.
+ */
+export interface RouteOwner {
+  readonly pod: string;
+  readonly connection: string;
+  /** Null for whatever epoch. */
+  readonly epoch: number | null;
+}
+
+export function formatRouteOwner({ pod, connection, epoch }: RouteOwner): string {
+  return [pod, connection, ...(epoch === null ? [] : [epoch])].join(" ");
+}
 
 /** Presence as the window has it, by the clock of Redis. Source: docs/protocol.md#presence. */
 export interface Presence {

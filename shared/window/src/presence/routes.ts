@@ -1,8 +1,24 @@
+import { keyNumbers, partitionKeys } from "../redis/keys.ts";
+import { REDIS_LIMITS } from "../redis/limits.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
-import { formatRouteOwner } from "./route.ts";
-import { inSlices } from "./route-slices.ts";
+import { CONGESTED, formatRouteOwner } from "./presence.ts";
+
+const { routesBatch } = REDIS_LIMITS;
+
+/** What is about agents, by the partition of each, so many at a time. */
+export function inSlices<T extends { readonly agent: string }>(
+  items: readonly T[],
+  partitions: number,
+): (readonly [partition: number, slice: readonly T[]])[] {
+  const byPartition = Map.groupBy(items, ({ agent }) => partitionOf(agent, partitions));
+  return [...byPartition].flatMap(([p, ofPartition]) =>
+    Array.from({ length: Math.ceil(ofPartition.length / routesBatch) }, (_, n) => {
+      return [p, ofPartition.slice(n * routesBatch, (n + 1) * routesBatch)] as const;
+    }),
+  );
+}
 
 /** How often a pod sends again the releases that Redis did not take. */
 export const RELEASE_RETRY_MS = 1000;
@@ -98,4 +114,58 @@ export class RouteReleaser {
 
 function nameOf({ agent, connection }: Pick<Route, "agent" | "connection">): string {
   return `${agent} ${connection}`;
+}
+
+/**
+ * Has the pod that has an agent close its connection, whichever pod that is.
+ * @returns false when no pod has it. @throws ServiceError `unavailable`: nothing was done, or it is not known.
+ */
+export async function disconnect(link: RedisCalls, window: ProcessWindow, agent: string): Promise<boolean> {
+  const p = partitionOf(agent, window.partitions);
+  const [, heard] = await window.inWindow(async ({ id, keys }) => {
+    const names = [partitionKeys.window(p), keys.partition(p).route];
+    const reply = await link.runByDeadline("disconnect", names, [id, partitionKeys.podChannelPrefix(p), agent]);
+    return reply[0] === "window" ? null : reply;
+  });
+  return heard !== 0;
+}
+
+/** A route, and whether its connection is congested. */
+export interface RouteMark extends Route {
+  readonly isCongested: boolean;
+}
+
+/**
+ * Marks routes of one pod whose connections are congested, and clears the marks of those that no longer are, whose agents are told at
+ * their next heartbeats what waits. Connection and epoch are compared, so a late one never touches a newer owner's route. Source: docs/protocol.md#slow-readers.
+ */
+export class CongestionMarks {
+  readonly #link: RedisCalls;
+  readonly #window: ProcessWindow;
+  readonly #pod: string;
+
+  constructor(options: { readonly link: RedisCalls; readonly window: ProcessWindow; readonly pod: string }) {
+    this.#link = options.link;
+    this.#window = options.window;
+    this.#pod = options.pod;
+  }
+
+  /** Sent at once, so that registers and heartbeats that are accepted later find them. @throws ServiceError `unavailable`. */
+  async write(marks: readonly RouteMark[]): Promise<void> {
+    await Promise.all(inSlices(marks, this.#window.partitions).map(([p, slice]) => this.#send(p, slice)));
+  }
+
+  async #send(p: number, marks: readonly RouteMark[]): Promise<void> {
+    const ofPartition = this.#window.current.keys.partition(p);
+    const keys = [ofPartition.route];
+    const numberOf = keyNumbers(keys);
+    const args = marks.flatMap(({ agent, connection, epoch, isCongested }) => [
+      agent,
+      formatRouteOwner({ pod: this.#pod, connection, epoch }),
+      isCongested ? CONGESTED : "",
+      numberOf(ofPartition.asked(agent)),
+      numberOf(ofPartition.decided(agent)),
+    ]);
+    await this.#link.run("mark_congestion", keys, args);
+  }
 }

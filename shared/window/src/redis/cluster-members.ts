@@ -1,14 +1,237 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "relay-runtime/logging.ts";
-import { ClusterInquiry } from "./cluster-inquiry.ts";
-import { ClusterMember } from "./cluster-member.ts";
+import { nodeUrlsOf } from "relay-runtime/redis-url.ts";
+import { BoundedRedis, clientOptions } from "./client.ts";
 import { REDIS_LIMITS } from "./limits.ts";
-import { LinkDownError } from "./link-down.ts";
-import { LinkState } from "./link-state.ts";
-import { SLOTS } from "./partitions.ts";
+import { isCutOff, LinkDownError, LinkState } from "./link-state.ts";
+import {
+  believing,
+  isOutdated,
+  mostTrusted,
+  type NodeAddress,
+  nodesIn,
+  parseSlotMap,
+  primaryOf,
+  SLOTS,
+  type SlotMap,
+  servedSlots,
+  standingOf,
+  type Word,
+} from "./partitions.ts";
 import type { Promotion } from "./redis-calls.ts";
-import type { RedisLink } from "./redis-link.ts";
-import type { NodeAddress, SlotMap } from "./slot-map.ts";
+import { RedisLink } from "./redis-link.ts";
+import type { Reply } from "./scripts.ts";
+
+/** One primary of a cluster, and the calls that are under way there. */
+export class ClusterMember {
+  readonly link: RedisLink;
+  /** Resolves when the link is up for the first time, or takes too long. */
+  #starting: Promise<void> | undefined;
+  #underWay = 0;
+  /** When the server was last known to answer, and the other primaries to hear it, monotonic ms; undefined while both hold. */
+  #silentSince: number | undefined;
+  #wasUp = false;
+  #isRetired = false;
+
+  constructor(options: ConstructorParameters<typeof RedisLink>[0]) {
+    this.link = new RedisLink(options);
+    this.link.onUp(() => {
+      this.#silentSince = undefined;
+      this.#wasUp = true;
+    });
+    this.link.onDown(() => {
+      const unheardMs = this.link.downKind === "slots" ? REDIS_LIMITS.unheardMs : REDIS_LIMITS.pingIntervalMs;
+      this.#fellSilent(this.#wasUp ? unheardMs : Number.POSITIVE_INFINITY);
+    });
+  }
+
+  start(): void {
+    this.#starting = this.link.start().finally(() => {
+      this.#starting = undefined;
+    });
+  }
+
+  /**
+   * Since when a server may have been replaced unasked, monotonic ms: it cannot be reached, or is cut off from the other primaries, and
+   * refuses everything. Minus infinity when it never answered this process, which may have started long after it died. Undefined of any
+   * other.
+   */
+  get silentSince(): number | undefined {
+    return this.#silentSince;
+  }
+
+  /**
+   * Since when what it answered may be lacking where it was replaced: not all may have been received before it fell silent. Minus
+   * infinity when nothing is known to have been received.
+   */
+  lackingSince(silentSince: number): number {
+    return Math.min(silentSince, this.link.receivedUntil ?? Number.NEGATIVE_INFINITY);
+  }
+
+  /** Pending while the link is set up for the first time. */
+  get starting(): Promise<void> | undefined {
+    return this.link.up ? undefined : this.#starting;
+  }
+
+  async call<T>(send: (link: RedisLink) => Promise<T>): Promise<T> {
+    this.#underWay += 1;
+    try {
+      const reply = await send(this.link);
+      this.#silentSince = undefined;
+      return reply;
+    } catch (err) {
+      if (isCutOff(err)) this.#fellSilent(REDIS_LIMITS.unheardMs);
+      throw err;
+    } finally {
+      this.#underWay -= 1;
+      this.#stopWhenIdle();
+    }
+  }
+
+  /** Stops the link once the calls that are under way have settled; no other may begin. */
+  retire(): void {
+    this.#isRetired = true;
+    this.#stopWhenIdle();
+  }
+
+  /** @param forMs for so long nobody may have heard it before that showed. */
+  #fellSilent(forMs: number): void {
+    this.#silentSince = Math.min(this.#silentSince ?? Number.POSITIVE_INFINITY, performance.now() - forMs);
+  }
+
+  #stopWhenIdle(): void {
+    if (this.#isRetired && this.#underWay === 0) void this.link.stop();
+  }
+}
+
+/** How many nodes are heard, of which the one that knows most is believed. */
+const ASKED = 3;
+
+const CUT_OFF = new LinkDownError("slots", "no node answers but those that were cut off");
+
+/** Asks the nodes of a cluster which primary has which slots. */
+export class ClusterInquiry {
+  readonly #name: string;
+  readonly #seeds: readonly string[];
+  #believed: Word | undefined;
+
+  /** @param url names some of the nodes. @param name what Redis calls the connections. */
+  constructor(url: string, name: string) {
+    this.#name = name;
+    this.#seeds = nodeUrlsOf(url) as string[];
+  }
+
+  /** The URL of one node, with the scheme and the user of the cluster's. */
+  urlOf({ host, port }: NodeAddress): string {
+    const url = new URL(this.#seeds[0] as string);
+    const user = url.username === "" && url.password === "" ? "" : `${url.username}:${url.password}@`;
+    return `${url.protocol}//${user}${host.includes(":") ? `[${host}]` : host}:${port}`;
+  }
+
+  /** @param links that are up. @throws what the last node said that was asked, when none tells. */
+  async ask(links: readonly RedisLink[]): Promise<SlotMap> {
+    const { words } = await heard(shuffled(links).slice(0, ASKED).map(askLink));
+    const word = this.#best(words);
+    // A map that lacks slots may lack the nodes that have them: whoever believed it would ask nobody else from then on.
+    const isEnough = word !== undefined && servedSlots(word.map) === SLOTS;
+    return this.#believe(isEnough ? word : await this.#askOthers(words));
+  }
+
+  async #askOthers(words: readonly Word[]): Promise<Word> {
+    const others = await this.#askAnybody();
+    const word = this.#best([...words, ...others.words]);
+    if (word === undefined) throw others.words.length === 0 ? others.failure : CUT_OFF;
+    return word;
+  }
+
+  #believe(word: Word): SlotMap {
+    this.#believed = believing(this.#believed, word);
+    return word.map;
+  }
+
+  /**
+   * Whether a former primary does not know that another has its place: it was cut off when that was decided, and answers as the primary
+   * for a while. One that gave its slots away knows, for a majority of the others did before the relay. @throws ServiceError `unavailable`.
+   */
+  async isLeftBehind(former: RedisLink, slot: number): Promise<boolean> {
+    const { clusterEpoch, map } = await askLink(former);
+    const believed = this.#believed as Word;
+    return clusterEpoch < believed.clusterEpoch && primaryOf(map, slot) !== primaryOf(believed.map, slot);
+  }
+
+  #best(words: readonly Word[]): Word | undefined {
+    return mostTrusted(words.filter((word) => !isOutdated(word, this.#believed)));
+  }
+
+  /**
+   * Some nodes at once, on connections of their own, and others for those that do not answer. Those of the last map, too: whoever
+   * set a cluster up long ago may have named none that is left.
+   */
+  async #askAnybody(): Promise<Heard> {
+    const known = this.#believed === undefined ? [] : nodesIn(this.#believed.map).map((node) => this.urlOf(node));
+    const waiting = shuffled([...new Set([...this.#seeds, ...known])]);
+    const words: Word[] = [];
+    let failure: unknown;
+    while (words.length < ASKED && waiting.length > 0) {
+      const asked = waiting.splice(0, ASKED - words.length);
+      const said = await heard(asked.map((url) => this.#askNode(url)));
+      words.push(...said.words);
+      failure = said.failure ?? failure;
+    }
+    return { words, failure };
+  }
+
+  async #askNode(url: string): Promise<Word> {
+    const { commandTimeoutMs: connectTimeout } = REDIS_LIMITS;
+    const client = new BoundedRedis({
+      ...clientOptions(url, this.#name, () => 0),
+      connectTimeout,
+      retryStrategy: null,
+    });
+    let refusal: unknown;
+    client.on("error", (err) => {
+      refusal = err;
+    });
+    try {
+      await client.connect();
+      return await askWith((command) => client.call("CLUSTER", command) as Promise<Reply>, client.options.host);
+    } catch (err) {
+      throw refusal ?? err;
+    } finally {
+      client.disconnect();
+    }
+  }
+}
+
+/** What came of questions to several nodes. */
+interface Heard {
+  readonly words: readonly Word[];
+  /** Of one that did not tell. */
+  readonly failure: unknown;
+}
+
+async function heard(questions: readonly Promise<Word>[]): Promise<Heard> {
+  const said = await Promise.allSettled(questions);
+  const words = said.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  return { words, failure: said.find((one) => one.status === "rejected")?.reason };
+}
+
+function askLink(link: RedisLink): Promise<Word> {
+  return askWith((command) => link.command("CLUSTER", command), link.client.options.host);
+}
+
+/** The standing is asked for first: the map is as new as it says, or newer. */
+async function askWith(cluster: (command: string) => Promise<Reply>, host = ""): Promise<Word> {
+  const [info, slots] = await Promise.all([cluster("INFO"), cluster("SLOTS")]);
+  return { ...standingOf(String(info)), map: parseSlotMap(slots, host) };
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  return items
+    .map((item) => [Math.random(), item] as const)
+    .sort(([a], [b]) => a - b)
+    .map(([, item]) => item);
+}
 
 /** Characters of a node's id that tell it from the others in metrics and the log, which hold no addresses. */
 const ID_SHOWN = 8;

@@ -1,21 +1,173 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import { BoundedRedis } from "./bounded-redis.ts";
-import { clientOptions } from "./client-options.ts";
-import { DeadlineCalls } from "./deadline-calls.ts";
+import { BoundedRedis, clientOptions } from "./client.ts";
 import { REDIS_LIMITS } from "./limits.ts";
-import { endsConnection, LinkDownError, linkDown, reasonOf, unlessElsewhere } from "./link-down.ts";
-import { LinkState } from "./link-state.ts";
-import type { RedisCalls, ServerLink, SubscribingLink } from "./redis-calls.ts";
-import type { RedisMemory } from "./redis-memory.ts";
-import type { Replicas } from "./replica-progress.ts";
+import {
+  endsConnection,
+  LateCallError,
+  LinkDownError,
+  LinkState,
+  linkDown,
+  reasonOf,
+  unlessElsewhere,
+} from "./link-state.ts";
+import { SLOTS } from "./partitions.ts";
+import { type RedisCalls, type ServerLink, type SubscribingLink, unavailable } from "./redis-calls.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
-import { checkCoverage, checkPolicy, checkServer } from "./server-check.ts";
-import { ServerInfo } from "./server-info.ts";
-import { Subscriptions } from "./subscriptions.ts";
-import { unavailable } from "./unavailable.ts";
+import { type RedisClock, type RedisMemory, type Replicas, ServerInfo } from "./server.ts";
+
+/** The sharded channels that one client hears, on whatever connection it has. */
+export class Subscriptions {
+  readonly #client: Redis;
+  /** By channel. */
+  readonly #listeners = new Map<string, (message: string) => void>();
+  /** Channels that were subscribed to on the present connection. */
+  readonly #subscribed = new Set<string>();
+
+  constructor(client: Redis) {
+    this.#client = client;
+    client.on("close", () => this.#subscribed.clear());
+    client.on("smessage", (channel: string, message: string) => this.#listeners.get(channel)?.(message));
+  }
+
+  add(channel: string, listener: (message: string) => void): void {
+    this.#listeners.set(channel, listener);
+  }
+
+  remove(channel: string): void {
+    this.#listeners.delete(channel);
+    this.#subscribed.delete(channel);
+  }
+
+  /** True while some channel was not subscribed to on the present connection, as one that came while that was set up. */
+  get isBehind(): boolean {
+    return this.#subscribed.size < this.#listeners.size;
+  }
+
+  async subscribe(channel: string): Promise<Reply> {
+    this.#subscribed.add(channel);
+    return (await this.#client.ssubscribe(channel)) as Reply;
+  }
+
+  async unsubscribe(channel: string): Promise<Reply> {
+    return (await this.#client.sunsubscribe(channel)) as Reply;
+  }
+
+  /** Subscribes to those that are left. A channel whose slot another node of a cluster has is passed over. */
+  async catchUp(): Promise<void> {
+    for (const channel of this.#listeners.keys()) {
+      if (!this.#subscribed.has(channel)) await this.subscribe(channel).catch(unlessElsewhere);
+    }
+  }
+}
+
+/** How often a call is sent that Redis came to after its deadline. */
+const ATTEMPTS = 2;
+
+export interface DeadlineCallsOptions {
+  readonly clock: RedisClock;
+  readonly logger: Logger;
+  readonly run: (script: ScriptName, keys: readonly string[], args: readonly (string | number)[]) => Promise<Reply>;
+  /** True when this side gave a connection up then or later. @param sentAt monotonic ms. */
+  readonly gaveUpSince: (sentAt: number) => boolean;
+}
+
+/**
+ * Calls of scripts that are told until when they may do anything, by the clock of their Redis. Whoever was told
+ * `unavailable` can rely on it: Redis does not come to the call later.
+ */
+export class DeadlineCalls {
+  readonly #options: DeadlineCallsOptions;
+
+  constructor(options: DeadlineCallsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * What came too late is sent once more, since all that is wrong may be what was known of the clock of Redis.
+   * @throws an error `unavailable`: of the link, or after the last attempt.
+   */
+  async run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply[]> {
+    const { clock, logger } = this.#options;
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      const sentAt = performance.now();
+      const reply = await this.#runUntilDeadline(sentAt, script, keys, args);
+      const [outcome, now] = reply;
+      if (outcome !== "late") return reply;
+      clock.told(Number(now), sentAt, performance.now());
+    }
+    logger.warn({ script }, "redis came to a script after its deadline");
+    throw unavailable(new LateCallError());
+  }
+
+  /**
+   * A call on a connection that was given up before its answer is over when its deadline is: until then Redis, which may only
+   * have been slow, may come to it. @param sentAt monotonic ms.
+   */
+  async #runUntilDeadline(
+    sentAt: number,
+    script: ScriptName,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<Reply[]> {
+    const { clock, run, gaveUpSince } = this.#options;
+    const endsAt = sentAt + REDIS_LIMITS.commandTimeoutMs;
+    try {
+      return (await run(script, keys, [Math.floor(clock.at(endsAt)), ...args])) as Reply[];
+    } catch (err) {
+      if (gaveUpSince(sentAt)) await delay(Math.max(0, endsAt - performance.now()), undefined, { ref: false });
+      throw err;
+    }
+  }
+}
+
+/**
+ * Checks that Redis has sharded pub/sub, takes writes, keeps what it holds, and is part of a cluster where REDIS_URL says so.
+ * Returns its INFO. Source: docs/redis.md.
+ * @throws LinkDownError `version`, `cluster`, `readonly`, `eviction`, `coverage` or `slots`.
+ */
+export async function checkServer(client: Redis, isNode: boolean): Promise<string> {
+  const info = await client.info();
+  const version = /^redis_version:([\d.]+)/m.exec(info)?.[1] ?? "unknown";
+  if (!(Number.parseInt(version, 10) >= REDIS_LIMITS.oldestMajorVersion)) {
+    throw new LinkDownError("version", `Redis ${version} is older than ${REDIS_LIMITS.oldestMajorVersion}.0`);
+  }
+  if (/^cluster_enabled:1\b/m.test(info) !== isNode) {
+    throw new LinkDownError("cluster", isNode ? "Redis is no part of a cluster" : "Redis is part of a cluster");
+  }
+  if (/^role:slave\b/m.test(info)) throw new LinkDownError("readonly", "Redis is a replica");
+  checkPolicy(info);
+  if (isNode) await checkCoverage(client);
+  return info;
+}
+
+/**
+ * A key of the replay guard that Redis evicted would let a replay through.
+ * @param info INFO, or of it at least the section memory.
+ * @throws LinkDownError `eviction`.
+ */
+export function checkPolicy(info: string): void {
+  const policy = /^maxmemory_policy:([a-z-]+)/m.exec(info)?.[1] ?? "unknown";
+  if (policy !== "noeviction") throw new LinkDownError("eviction", `maxmemory-policy is ${policy}, not noeviction`);
+}
+
+/**
+ * A node that takes the whole cluster for failed refuses all slots. It misses primaries that it alone gives up: no majority is left to
+ * agree. Else most nodes agree that slots are lost, or nobody has them, and the cluster wants all served, or serves none.
+ * @throws LinkDownError `slots` or `coverage`.
+ */
+export async function checkCoverage(client: Redis): Promise<void> {
+  const info = String(await client.cluster("INFO"));
+  if (!/^cluster_state:fail/m.test(info)) return;
+  const count = (name: string) => Number(new RegExp(`^cluster_slots_${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
+  if (count("pfail") > 0) throw new LinkDownError("slots", "the node does not reach most primaries of the cluster");
+  if (count("fail") > 0 || count("assigned") < SLOTS) {
+    throw new LinkDownError("coverage", "the cluster refuses all slots because some are not served");
+  }
+}
 
 export interface RedisLinkOptions {
   readonly url: string;

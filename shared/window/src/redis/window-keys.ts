@@ -1,7 +1,7 @@
 import { nameOf } from "relay-protocol/wire/agent-id.ts";
 import { CONTROL_PREFIX, prefixOf } from "./keys.ts";
-import { LinkDownError } from "./link-down.ts";
-import { OutOfReachError } from "./unavailable.ts";
+import { LinkDownError } from "./link-state.ts";
+import { OutOfReachError } from "./redis-calls.ts";
 
 /** Of the state of a partition, Unix ms; null while the partition has been out of reach since the window is known. */
 export type Generation = number | null;

@@ -1,11 +1,15 @@
+import type { AuditLog } from "relay-runtime/audit-log.ts";
+import type { KeyStore } from "relay-runtime/key-store.ts";
+import type { Service } from "relay-runtime/lifecycle.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import type { AcceptanceObserver } from "../acceptance/acceptance.ts";
 import type { Counters } from "../counters/counters.ts";
 import { outOfReach, SLOTS } from "../redis/partitions.ts";
 import type { RedisCalls, ServerLink } from "../redis/redis-calls.ts";
-import type { Replicas } from "../redis/replica-progress.ts";
-import type { WindowIdentity } from "./window-identity.ts";
+import type { Replicas } from "../redis/server.ts";
+import type { ProcessWindow, WindowIdentity } from "./process-window.ts";
 
 interface ObservedWindow {
   readonly partitions: number;
@@ -88,4 +92,66 @@ export function observeAcceptance(
 /** The sender chooses the word in `message.<word>`: a label value for each would let agents fill the memory. */
 function typeLabel(type: string): string {
   return type.startsWith("message.") ? "message" : type;
+}
+
+/** Between two looks; after a line it is longer: what comes and goes does not fill the log. */
+const LOOK_MS = 1000;
+const LOOK_AFTER_LINE_MS = 5000;
+
+/**
+ * Tells the log which partitions of a cluster a service's calls do not reach, and when they are back: one line for all that
+ * changed. Nothing is asked of Redis: its link says it. With one partition the lines of the link say the same.
+ */
+export class ReachLog implements Service {
+  readonly #link: RedisCalls;
+  readonly #partitions: number;
+  readonly #logger: Logger;
+  /** Out of reach, as it was told last. */
+  #told: readonly number[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: { readonly link: RedisCalls; readonly partitions: number; readonly logger: Logger }) {
+    this.#link = options.link;
+    this.#partitions = options.partitions;
+    this.#logger = options.logger;
+  }
+
+  async start(): Promise<void> {
+    if (this.#partitions > 1) this.#look();
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+  }
+
+  #look(): void {
+    const missing = outOfReach(this.#link, this.#partitions);
+    const hasChanged = missing.join() !== this.#told.join();
+    if (hasChanged) this.#tell(missing);
+    this.#timer = setTimeout(() => this.#look(), hasChanged ? LOOK_AFTER_LINE_MS : LOOK_MS);
+  }
+
+  #tell(missing: readonly number[]): void {
+    const back = this.#told.filter((p) => !missing.includes(p));
+    this.#told = missing;
+    const text = missing.length === 0 ? "all partitions are in reach again" : "partitions are out of reach";
+    this.#logger.warn({ link: this.#link.name, out_of_reach: missing, back }, text);
+  }
+}
+
+/**
+ * Has each window that a service enters, and each change of the keys file that it takes, in its audit log: none of a file
+ * that was written again as it was.
+ */
+export function auditWindowsAndKeys(audit: AuditLog, window: ProcessWindow, keys: KeyStore): void {
+  if (!audit.isKept) return;
+  window.onChange(() => {
+    const { id, deployId } = window.current;
+    audit.write({ event: "window_entered", window: id, deploy: deployId });
+  });
+  keys.onChange((ring, before) => {
+    const changes = ring.changesSince(before);
+    if (Object.values(changes).every(({ length }) => length === 0)) return;
+    audit.write({ event: "keys_changed", ...changes });
+  });
 }

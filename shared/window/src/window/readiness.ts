@@ -1,15 +1,112 @@
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
-import type { Degradation, NotReadyReason, Ready } from "relay-protocol/contract/responses.ts";
+import type { Degradation, NotReadyReason, Ready, RedisDownKind } from "relay-protocol/contract/responses.ts";
 import type { ServiceName } from "relay-protocol/contract/surface.ts";
+import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { Handler } from "relay-runtime/http/router.ts";
 import type { z } from "zod";
-import type { PodChannel } from "../channel/pod-channel.ts";
-import { countConnections } from "../channel/pod-connections.ts";
-import type { PresenceCounts, PresenceStore } from "../presence/presence.ts";
-import { LINK_DOWN_ADVICE } from "../redis/link-down.ts";
+import { countConnections, type PodChannel } from "../channel/pod-channel.ts";
+import { type PresenceCounts, type PresenceStore, sumOfCounts } from "../presence/presence.ts";
+import { controlKeys, partitionKeys } from "../redis/keys.ts";
+import { LINK_DOWN_ADVICE, linkDown, mostTelling } from "../redis/link-state.ts";
+import { everyPartition } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
-import { fleetAdvice, timesOf } from "./fleet-advice.ts";
-import type { ProcessWindow } from "./process-window.ts";
-import { reachWindow } from "./window-reach.ts";
+import type { ProcessWindow, WindowIdentity } from "./process-window.ts";
+
+/** Of the window: when it began, and the present time, both Unix ms. */
+export interface WindowTimes {
+  readonly now: number;
+  readonly windowStartedAt: number;
+}
+
+/** By the clock of this process, which is near enough to the one of Redis to tell young windows from old ones. */
+export function timesOf({ startedAt }: WindowIdentity): WindowTimes {
+  return { now: Date.now(), windowStartedAt: startedAt };
+}
+
+/** When a young window began, to the second; null of an older one. A young one says little of who was not seen in it. Pure. */
+export function youngSince({ now, windowStartedAt }: WindowTimes): string | null {
+  if (now - windowStartedAt >= WINDOW_LIMITS.youngMs) return null;
+  return new Date(windowStartedAt).toISOString().replace(/\.\d+/, "");
+}
+
+/** The time in which somebody was not seen, in words. Pure. */
+export function inWindow(times: WindowTimes): string {
+  const since = youngSince(times);
+  return since === null ? "in this window" : `since this window began at ${since}`;
+}
+
+/** What to do about the connectors, by their counts. @param connections of all pods. */
+export function fleetAdvice(counts: PresenceCounts, times: WindowTimes, connections = 0): string {
+  if (counts.ok > 0) return "Check your target with /api/onboarding/check-online, then request a session.";
+  if (connections > 0) {
+    return "Connections exist, but no agent is online: the connected client is not refreshing a valid presence row. It must send a signed agent.register, then agent.heartbeat every 15 seconds.";
+  }
+  if (counts.stale + counts.critical_stale + counts.offline > 0) {
+    return "No agent is online: connected clients must send a signed agent.heartbeat at least every 30 seconds.";
+  }
+  return `No agent was seen ${inWindow(times)}: connect a connector and send a signed agent.register.`;
+}
+
+/** How much of the window a service reaches. */
+export interface WindowReach {
+  /** Of the partitions that answer. */
+  readonly counts: PresenceCounts;
+  /** Partitions that do not. */
+  readonly silent: readonly number[];
+  /** False while nobody can tell which window is open, and the one that is known is gone on with. */
+  readonly hasControl: boolean;
+}
+
+/**
+ * Asks for the open window, since a service that has written nothing since a reset does not know of the new one, then each
+ * partition. Resolves with the reason where nothing answers, or no window is known.
+ */
+export async function reachWindow(
+  link: RedisCalls,
+  window: ProcessWindow,
+  presenceStore: PresenceStore,
+): Promise<WindowReach | NotReadyReason> {
+  const fault = await window.adoptOpenWindow().then(
+    () => null,
+    (error: unknown) => error,
+  );
+  if (fault !== null && (isWindowless(fault) || !window.isKnown)) return reachReason(fault);
+  const counts = await Promise.all(
+    everyPartition(window.partitions).map(async (p) => {
+      if (fault !== null && sharesFault(link, p, fault)) return fault;
+      return await presenceStore.countIn(p).catch((error: unknown) => error);
+    }),
+  );
+  const answered = counts.filter(isCounts);
+  if (answered.length === 0) return mostTelling(counts.map(kindOf)) ?? "no_window";
+  const silent = everyPartition(window.partitions).filter((p) => !isCounts(counts[p]));
+  return { counts: sumOfCounts(answered), silent, hasControl: fault === null };
+}
+
+/** Redis answered, and has no window that is open. */
+function isWindowless(fault: unknown): boolean {
+  return fault instanceof ServiceError && fault.cause === undefined;
+}
+
+/** Whether a server that cannot be used for the control slot has the partition, too. Slots come and go one by one. */
+function sharesFault(link: RedisCalls, p: number, fault: unknown): boolean {
+  if (linkDown(fault).kind === "slots") return false;
+  return link.serverOf(partitionKeys.window(p)) === link.serverOf(controlKeys.window);
+}
+
+function isCounts(counted: unknown): counted is PresenceCounts {
+  return typeof counted === "object" && counted !== null && !(counted instanceof Error);
+}
+
+function reachReason(fault: unknown): NotReadyReason {
+  return kindOf(fault) ?? "no_window";
+}
+
+/** Null of a fault that is not the link's. */
+function kindOf(fault: unknown): RedisDownKind | null {
+  return isWindowless(fault) ? null : linkDown(fault).kind;
+}
 
 /** What readiness is read from. */
 export interface ReadinessSources {
@@ -87,4 +184,16 @@ function reasonOf(pod: ReadinessSources["pod"], isReached: boolean): NotReadyRea
   const { ready, downKind } = pod.channel;
   if (ready && isReached) return "not_accepting";
   return downKind ?? "channel";
+}
+
+/**
+ * Handler of /ready: 200 when Redis answers in a known window, and the pod's own channel where it has one; else a problem
+ * document that has the same members.
+ */
+export function readyHandler(service: ServiceName, sources: ReadinessSources): Handler<"ready"> {
+  return async () => {
+    const state = await readReadiness(service, sources);
+    if (!state.ready) throw new ServiceError("not_ready", { members: state });
+    return state;
+  };
 }

@@ -1,4 +1,4 @@
-import { PARTITION_TAGS } from "relay-window/redis/partition-tags.ts";
+import { PARTITION_TAGS } from "relay-window/redis/keys.ts";
 import { partitionOf } from "relay-window/redis/partitions.ts";
 import type { Span } from "../accounting.ts";
 import { median } from "../statistics.ts";

@@ -57,7 +57,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "public rate limit",
-    file: "shared/window/src/limits/address-limits.ts",
+    file: "shared/window/src/limits/rate-limit.ts",
     find: "requestsPerMinute === 0 ?",
     replace: "true ?",
     tests: [RATE_LIMITS],

@@ -67,7 +67,7 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "addresses of limits are hashed",
-    file: "shared/window/src/limits/address-limits.ts",
+    file: "shared/window/src/limits/rate-limit.ts",
     find: 'anonymousId(salt, "address", ',
     replace: "((text: string) => text)(",
     tests: ["services/gateway/test/rate-limits.test.ts", SECRETS],

@@ -4,7 +4,7 @@ import type { Mutation } from "../mutation.ts";
 export const WINDOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "partitions lie evenly over the primaries of a cluster",
-    file: "shared/window/src/redis/partition-tags.ts",
+    file: "shared/window/src/redis/keys.ts",
     find: '"1mq", "2zm"',
     replace: '"1a", "2a"',
     tests: ["test/deploy/partition-tags.test.ts"],

@@ -1,7 +1,7 @@
 import { FeedbackRequest } from "relay-protocol/contract/requests.ts";
 import { readBody } from "relay-runtime/http/body.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
-import { addFeedback } from "relay-window/counters/feedback.ts";
+import { addFeedback } from "relay-window/counters/counters.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";

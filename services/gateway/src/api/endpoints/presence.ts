@@ -2,8 +2,8 @@ import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
 import type { PresenceStore } from "relay-window/presence/presence.ts";
-import { fleetAdvice, timesOf } from "relay-window/window/fleet-advice.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
+import { fleetAdvice, timesOf } from "relay-window/window/readiness.ts";
 import { presenceOfAgent } from "../../answers/presence.ts";
 import type { RateLimits } from "../rate-limits.ts";
 

@@ -6,7 +6,7 @@ import { parseJson } from "relay-protocol/wire/json.ts";
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { FirstAnswer } from "relay-window/acceptance/acceptance.ts";
 import { presenceOf } from "relay-window/presence/presence.ts";
-import type { Session } from "relay-window/sessions/sessions.ts";
+import type { Session } from "relay-window/sessions/look-ups.ts";
 import { acceptedEnvelope, acceptedSession } from "../../answers/accepted-requests.ts";
 import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
 import { presenceOfAgent } from "../../answers/presence.ts";

@@ -7,7 +7,7 @@ import { FEEDBACK_SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { canonicalText } from "relay-protocol/signing/canonical.ts";
 import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
 import { problemOf } from "relay-runtime/http/problem.ts";
-import { LINK_DOWN_ADVICE } from "relay-window/redis/link-down.ts";
+import { LINK_DOWN_ADVICE } from "relay-window/redis/link-state.ts";
 import { z } from "zod";
 import { EXAMPLE_TIME, exampleEnvelope } from "./example-envelopes.ts";
 import { MADE_UP_IDS, NEEDS } from "./examples.ts";

@@ -3,17 +3,22 @@ import slotOf from "cluster-key-slot";
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import type { ClusterMember } from "./cluster-member.ts";
-import { ClusterMembers } from "./cluster-members.ts";
+import { isClusterUrl } from "relay-runtime/redis-url.ts";
+import { type ClusterMember, ClusterMembers } from "./cluster-members.ts";
 import { placeOf } from "./keys.ts";
 import { REDIS_LIMITS } from "./limits.ts";
-import { isUnserved, LinkDownError, mostTelling, reasonOf } from "./link-down.ts";
-import type { Promotion, RedisCalls, ServerLink } from "./redis-calls.ts";
-import type { RedisLink } from "./redis-link.ts";
-import { RedisMemory } from "./redis-memory.ts";
+import { isUnserved, LinkDownError, mostTelling, reasonOf, UsableListeners } from "./link-state.ts";
+import {
+  isUnavailable,
+  OutOfReachError,
+  type Promotion,
+  type RedisCalls,
+  type ServerLink,
+  unavailable,
+} from "./redis-calls.ts";
+import { RedisLink } from "./redis-link.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
-import { isUnavailable, OutOfReachError, unavailable } from "./unavailable.ts";
-import { UsableListeners } from "./usable-listeners.ts";
+import { RedisMemory } from "./server.ts";
 
 type Argument = string | number;
 
@@ -205,4 +210,9 @@ async function atLatest(endsAt: number, promise: Promise<unknown>): Promise<void
   const over = new AbortController();
   const end = delay(Math.max(0, endsAt - performance.now()), undefined, { signal: over.signal });
   await Promise.race([promise, end]).finally(() => over.abort());
+}
+
+/** The Redis, or the Redis Cluster, that REDIS_URL names. To be started. */
+export function redisAt(options: { readonly url: string; readonly name: string; readonly logger: Logger }): RedisCalls {
+  return isClusterUrl(options.url) ? new ClusterLinks(options) : new RedisLink(options);
 }

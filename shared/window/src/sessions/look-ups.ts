@@ -1,19 +1,21 @@
 import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
-import type { TargetDecision } from "relay-protocol/contract/session.ts";
-import { type Presence, presenceOf, timeOf } from "../presence/presence.ts";
-import { CONGESTED } from "../presence/route.ts";
+import type { SessionStatus, TargetDecision } from "relay-protocol/contract/session.ts";
+import { partitionOfSession } from "../acceptance/acceptance.ts";
+import { CONGESTED, type Presence, presenceOf, timeOf } from "../presence/presence.ts";
 import { partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
-import type { SessionProof } from "./session-proof.ts";
 import {
   decisionOf,
   parsePendingSession,
   parseSession,
   parseTargetProof,
+  type SessionProof,
+  type SessionRecord,
   type SessionState,
-} from "./session-records.ts";
+  statusOf,
+} from "./records.ts";
 
 /** Which target is asked about, and by which session of it. */
 export interface TargetQuery {
@@ -88,4 +90,28 @@ function sessionOf(state: SessionState, record: string, now: number): TargetSess
 
 function latest(times: readonly number[]): number | null {
   return times.length === 0 ? null : Math.max(...times);
+}
+
+/** A session as the window keeps it: ids, times and states. Source: docs/protocol.md#sessions. */
+export interface Session extends SessionRecord {
+  readonly sessionId: string;
+  readonly status: SessionStatus;
+}
+
+/**
+ * Reads one session; null when there is none, or its end is more than an hour past.
+ * @throws ServiceError `unavailable`.
+ */
+export async function readSession(link: RedisCalls, window: ProcessWindow, sessionId: string): Promise<Session | null> {
+  const p = partitionOfSession(sessionId, window.partitions);
+  if (p === undefined) return null;
+  const first = await window.read(p, ({ session }) => link.command("GET", session(sessionId)));
+  if (typeof first !== "string") return null;
+  const { target } = parseSession(first);
+  const reply = (await window.read(p, ({ session, asked }) =>
+    link.run("read_session", [session(sessionId), asked(target)], [sessionId]),
+  )) as string[];
+  if (reply.length === 0) return null;
+  const [state, record] = reply as [SessionState, string];
+  return { sessionId, status: statusOf(state), ...parseSession(record) };
 }

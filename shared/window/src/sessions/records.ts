@@ -1,8 +1,32 @@
 import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
-import { PENDING, type SessionStatus, type TargetDecision } from "relay-protocol/contract/session.ts";
+import { PENDING, type ProofSource, type SessionStatus, type TargetDecision } from "relay-protocol/contract/session.ts";
 import { agentNamed } from "relay-protocol/wire/agent-id.ts";
 import { SESSION_ID_PREFIX } from "relay-protocol/wire/envelope.ts";
-import type { SessionProof } from "./session-proof.ts";
+
+/** An accepted session request, as it is retained. Source: docs/reports.md#session-proofs. */
+export interface SessionProof {
+  readonly sessionId: string;
+  readonly requester: string;
+  readonly target: string;
+  /** Unix ms. */
+  readonly acceptedAt: number;
+  readonly targetStatus: DeliveryStatus;
+  readonly source: ProofSource;
+  /** Requester and target answer to one key of the keys file, or to one issuer. */
+  readonly samePrincipal: boolean;
+}
+
+/** Reads `session requester target accepted_at status source[ within]`. Source: shared/window/src/lua/lib/proof.lua. */
+export function parseSessionProof(record: string): SessionProof {
+  const [sessionId, requester, target, acceptedAt, targetStatus, source, within] = record.split(" ") as [
+    ...[string, string, string, string],
+    DeliveryStatus,
+    ProofSource,
+    string?,
+  ];
+  const samePrincipal = within !== undefined;
+  return { sessionId, requester, target, acceptedAt: Number(acceptedAt), targetStatus, source, samePrincipal };
+}
 
 /** The records of sessions. Times are Unix ms. Source: shared/window/src/lua/lib/session_records.lua. */
 

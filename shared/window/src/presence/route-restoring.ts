@@ -1,17 +1,42 @@
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
-import { NOT_KNOWN } from "../limits/accept-from.ts";
-import { type AgentBringer, type AgentLimits, agentLimitArgs, limitsOfPartition } from "../limits/agent-limits.ts";
-import { keyNumbers } from "../redis/key-numbers.ts";
-import { partitionKeys } from "../redis/keys.ts";
-import type { RedisCalls } from "../redis/redis-calls.ts";
-import { unavailable } from "../redis/unavailable.ts";
+import {
+  type AgentBringer,
+  type AgentLimits,
+  agentLimitArgs,
+  limitsOfPartition,
+  NOT_KNOWN,
+} from "../limits/principals.ts";
+import { keyNumbers, partitionKeys } from "../redis/keys.ts";
+import { partitionOf } from "../redis/partitions.ts";
+import { type RedisCalls, unavailable } from "../redis/redis-calls.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
-import { type CredentialRecord, formatCredentials } from "./credential.ts";
-import { KnownEpochs } from "./known-epochs.ts";
-import { CONGESTED } from "./route.ts";
-import { inSlices } from "./route-slices.ts";
-import type { Route } from "./routes.ts";
+import { type CredentialRecord, formatCredentials } from "./credentials.ts";
+import { CONGESTED } from "./presence.ts";
+import { inSlices, type Route } from "./routes.ts";
+
+/**
+ * The highest epoch of each partition that a pod knows of. Its registers, heartbeats and asserts carry it, and the clock that gives
+ * epochs rises to it: so a replica that took over, and lacks the last of them, gives none twice.
+ */
+export class KnownEpochs {
+  readonly #highest: number[];
+
+  constructor(partitions: number) {
+    this.#highest = Array(partitions).fill(0);
+  }
+
+  /** @param epoch given for the agent. */
+  note(agent: string, epoch: number): void {
+    const p = partitionOf(agent, this.#highest.length);
+    if (epoch > this.highestIn(p)) this.#highest[p] = epoch;
+  }
+
+  /** 0 while none is known. */
+  highestIn(partition: number): number {
+    return this.#highest[partition] as number;
+  }
+}
 
 /** The credentials that a connection holds for an agent. */
 export interface HeldCredentials {

@@ -4,25 +4,23 @@ import type { Logger } from "relay-runtime/logging.ts";
 import {
   type AcceptanceItem,
   type AcceptanceObserver,
+  GUARD_AHEAD_MS,
+  guardBucketOf,
+  guardDigestOf,
   type PresenceAcceptance,
   UNDONE,
   type Unavailable,
 } from "../acceptance/acceptance.ts";
-import { guardDigestOf } from "../acceptance/envelope-digest.ts";
-import { GUARD_AHEAD_MS, guardBucketOf } from "../acceptance/guard-bucket.ts";
-import { type AgentLimits, agentLimitArgs, limitsOfPartition } from "../limits/agent-limits.ts";
-import { keyNumbers } from "../redis/key-numbers.ts";
-import { partitionKeys } from "../redis/keys.ts";
+import { type AgentLimits, agentLimitArgs, limitsOfPartition } from "../limits/principals.ts";
+import { keyNumbers, partitionKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
-import { isUndone } from "../redis/link-down.ts";
+import { isUndone } from "../redis/link-state.ts";
 import { partitionOf } from "../redis/partitions.ts";
-import type { RedisCalls } from "../redis/redis-calls.ts";
-import { placeIn } from "../redis/unavailable.ts";
+import { placeIn, type RedisCalls } from "../redis/redis-calls.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
-import type { ProcessWindow } from "../window/process-window.ts";
-import type { WindowIdentity } from "../window/window-identity.ts";
-import { KnownEpochs } from "./known-epochs.ts";
-import { CONGESTED, formatRouteOwner } from "./route.ts";
+import type { ProcessWindow, WindowIdentity } from "../window/process-window.ts";
+import { CONGESTED, formatRouteOwner } from "./presence.ts";
+import { KnownEpochs } from "./route-restoring.ts";
 
 /** A heartbeat of an agent that its connection owns. */
 export interface Touch {
