@@ -36,7 +36,7 @@ const WORK: Readonly<
       ...([
         "accept",
         "accept_messages",
-        "assert_routes",
+        "restore_routes",
         "count_presence",
         "count_sessions",
         "decide_session",
@@ -54,7 +54,7 @@ const WORK: Readonly<
       "read_agents",
       "renew_lease",
       "reserve_decision",
-      "touch_agents",
+      "write_heartbeats",
     ],
     sends: ["hget", "hgetall", "hmget", "spublish", "ssubscribe", "sunsubscribe"],
   },

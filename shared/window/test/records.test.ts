@@ -6,7 +6,7 @@ import { formatCredential, formatCredentials, parseCredentials } from "../src/pr
 import { CONGESTED, formatRouteOwner } from "../src/presence/presence.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { luaFile, usesOf } from "../src/redis/scripts.ts";
+import { filesUsedBy, luaFile } from "../src/redis/scripts.ts";
 import { WindowKeys } from "../src/redis/window-keys.ts";
 import { parseJourney } from "../src/sessions/journeys.ts";
 import {
@@ -101,7 +101,7 @@ const SESSION = `ses_00${"0".repeat(24)}`;
 
 /** What an expression over the functions of a library comes to. */
 async function lua(library: string, expression: string, ...args: (string | number)[]): Promise<unknown> {
-  const files = [...usesOf(luaFile(`lib/${library}`)), `lib/${library}`];
+  const files = [...filesUsedBy(luaFile(library)), library];
   return await bench.client.eval(`${files.map(luaFile).join("\n")}\nreturn ${expression}`, 0, ...args);
 }
 
@@ -111,7 +111,12 @@ test("credentials are read as they are written, and Lua tells them apart by thei
   const lines = formatCredentials(records);
   expect([lines, parseCredentials(lines)]).toEqual([`${first}\n${second}`, records]);
   const another = (keyId: string) =>
-    lua("credential", "newest_of_another_key(ARGV[1], ARGV[2])", lines, formatCredential({ keyId, token: "d.e.f" }));
+    lua(
+      "accept/presence",
+      "newest_of_another_key(ARGV[1], ARGV[2])",
+      lines,
+      formatCredential({ keyId, token: "d.e.f" }),
+    );
   expect([await another("jkt-a"), await another("jkt-b"), await another("jkt-c")]).toEqual([second, first, first]);
 });
 
@@ -119,22 +124,22 @@ describe("What Lua writes", () => {
   test("of a session is read in TypeScript and in Lua, while it pends and once it is decided", async () => {
     const records = "make_session_records(0)";
     const format = "format_session('not_seen', ARGV[1], 60, 'agent://alice', 'agent://bob')";
-    const record = (await lua("session_records", `${records}.${format}`, NOW)) as string;
+    const record = (await lua("lib/session_records", `${records}.${format}`, NOW)) as string;
     const session = { delivery: "not_seen", createdAt: NOW, expiresAt: NOW + HOUR };
     const agents = { requester: "agent://alice", target: "agent://bob" };
     expect(parseSession(record)).toEqual({ ...session, ...agents, decidedAt: null });
     const parse = `{ ${records}.parse_session(ARGV[1]) }`;
-    expect(await lua("session_records", parse, record)).toEqual(["p", String(NOW), "alice", "bob", "", ""]);
+    expect(await lua("lib/session_records", parse, record)).toEqual(["p", String(NOW), "alice", "bob", "", ""]);
 
     const decided = (await lua(
-      "session_records",
+      "lib/session_records",
       `${records}.decide(ARGV[1], 'r', ARGV[2], 'mark')`,
       record,
       NOW + 5,
     )) as string;
     expect(parseSession(decided)).toEqual({ ...session, ...agents, decidedAt: NOW + 5 });
     const words = ["r", String(NOW), "alice", "bob", String(NOW + 5), "mark"];
-    expect(await lua("session_records", parse, decided)).toEqual(words);
+    expect(await lua("lib/session_records", parse, decided)).toEqual(words);
   });
 
   test("of what is asked of an agent is read in TypeScript, and in Lua what has not run out", async () => {
@@ -147,13 +152,13 @@ describe("What Lua writes", () => {
       local asked = records.read_asked(ARGV[1])
       return { asked.proof, records.lines_of(asked), records.format_asked(asked, 1000) or 'nothing' }
     end)(make_session_records(ARGV[2] + 0))`;
-    const at = async (time: number) => await lua("session_records", read, key, time);
+    const at = async (time: number) => await lua("lib/session_records", read, key, time);
     expect(await at(now)).toEqual([proof, lines, [proof, ...lines].join("\n")]);
     expect(await at(now + HOUR / 12)).toEqual([proof, [lines[1]], `\n${lines[1]}`]);
     expect(await at(now + HOUR)).toEqual([proof, [], "nothing"]);
     const endsAt = "select(2, records.format_asked(records.read_asked(ARGV[1]), 1000))";
     const ends = `(function(records) return ${endsAt} end)(make_session_records(ARGV[2] + 0))`;
-    expect(await lua("session_records", ends, key, now)).toBe(String(now + HOUR));
+    expect(await lua("lib/session_records", ends, key, now)).toBe(String(now + HOUR));
     expect(parsePendingSession(lines[1] as string)).toEqual({
       sessionId: SESSION,
       requester: "agent://alice",
@@ -173,7 +178,7 @@ describe("What Lua writes", () => {
 
   test("of a decision that waits for its requester is read in TypeScript", async () => {
     const format = "make_session_records(0).format_decided(ARGV[1], 'a', ARGV[2], 'agent://bob')";
-    const record = (await lua("session_records", format, SESSION.slice(4), NOW)) as string;
+    const record = (await lua("lib/session_records", format, SESSION.slice(4), NOW)) as string;
     const decided = { sessionId: SESSION, status: "approved", target: "agent://bob", decidedAt: NOW };
     expect(parseDecidedSession(record)).toEqual(decided);
   });
@@ -183,7 +188,7 @@ describe("What Lua writes", () => {
     async (samePrincipal) => {
       const words = [SESSION, "agent://alice", "agent://bob", NOW, "not_seen", "websocket_envelope"];
       const format = `format_proof(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ${samePrincipal})`;
-      expect(parseSessionProof((await lua("proof", format, ...words)) as string)).toEqual({
+      expect(parseSessionProof((await lua("accept/sessions", format, ...words)) as string)).toEqual({
         sessionId: SESSION,
         requester: "agent://alice",
         target: "agent://bob",
@@ -198,7 +203,7 @@ describe("What Lua writes", () => {
   test("of a journey is read on both sides", async () => {
     const actions = "join_actions('a@5 b@6', { format_action('c', ARGV[2]), 'd@9' }, 3)";
     const record = (await lua(
-      "journey",
+      "lib/journey",
       `format_journey(ARGV[1], ARGV[2], 70, 9, ${actions})`,
       NOW,
       NOW + 5,
@@ -215,13 +220,8 @@ describe("What Lua writes", () => {
         { name: "c", at: NOW + 5 },
       ],
     });
-    const parsed = await lua("journey", "{ parse_journey(ARGV[1]) }", record);
+    const parsed = await lua("lib/journey", "{ parse_journey(ARGV[1]) }", record);
     expect(parsed).toEqual([NOW, NOW + 5, 70, 9, `b@6 c@${NOW + 5} d@9`]);
-  });
-
-  test("of a gateway's key it reads itself", async () => {
-    const read = "{ parse_gateway_key(format_gateway_key(ARGV[1], ARGV[2])) }";
-    expect(await lua("gateway_key", read, "A_b-9", NOW)).toEqual(["A_b-9", NOW]);
   });
 
   test("of a delivery is read in TypeScript, its text as it is, spaces and empty words included", async () => {
@@ -230,14 +230,14 @@ describe("What Lua writes", () => {
       [SESSION, SESSION, '{"a": "two  words "}'],
       ["-", null, ' {"a":1}'],
     ] as const) {
-      const head = await lua("channel_line", "format_delivery(unpack(ARGV))", ...about, word);
+      const head = await lua("lib/route", "format_delivery(unpack(ARGV))", ...about, word);
       const line = { kind: "deliver", connection: "c1", epoch: 1_790_000_000_123_456, agent: "agent://bob" };
       expect(parseChannelLine(`${head}${text}`)).toEqual({ ...line, sessionId, text });
     }
   });
 
   test.each(["superseded", "probe", "disconnect"])("of a line %s is read in TypeScript", async (kind) => {
-    const line = (await lua("channel_line", "format_line(unpack(ARGV))", kind, "c1", 7, "agent://bob")) as string;
+    const line = (await lua("lib/route", "format_line(unpack(ARGV))", kind, "c1", 7, "agent://bob")) as string;
     expect(parseChannelLine(line)).toEqual({ kind, connection: "c1", epoch: 7, agent: "agent://bob" });
   });
 
@@ -249,22 +249,11 @@ describe("What Lua writes", () => {
       ["", 0],
       [CONGESTED, 1],
     ] as const) {
-      expect(await lua("route", route, ...words, mark)).toEqual(["pod-a", "c1", "7", String(NOW), congested]);
-      const held = await lua("route", "{ parse_since(format_route(unpack(ARGV))) }", ...words, mark);
+      expect(await lua("lib/route", route, ...words, mark)).toEqual(["pod-a", "c1", "7", String(NOW), congested]);
+      const held = await lua("lib/route", "{ parse_since(format_route(unpack(ARGV))) }", ...words, mark);
       expect(held).toEqual([String(NOW - 5), mark]);
     }
   });
-});
-
-test("A route whose owner is known before is read and written as any other", async () => {
-  const owner = formatRouteOwner({ pod: "pod-a", connection: "c1", epoch: 7 });
-  const script = `${luaFile("lib/route")}\n${luaFile("lib/route_times")}
-    local record = format_route('pod-a', 'c1', 7, unpack(ARGV, 2))
-    return { { parse_times(record, ARGV[1]) }, record, format_times(unpack(ARGV)) }`;
-  for (const mark of ["", CONGESTED]) {
-    const [times, record, again] = (await bench.client.eval(script, 0, owner, NOW, NOW - 5, mark)) as unknown[];
-    expect([times, again]).toEqual([[String(NOW), String(NOW - 5)], record]);
-  }
 });
 
 test.each([7, null])(
@@ -272,11 +261,11 @@ test.each([7, null])(
   async (epoch) => {
     const [route, online] = [(await bench.keys()).route, (await bench.keys()).online];
     const release = (owner: string) =>
-      lua("route", "release_route(ARGV[1], ARGV[2], ARGV[3], ARGV[4])", route, online, "agent://bob", owner);
+      lua("lib/route", "release_route(ARGV[1], ARGV[2], ARGV[3], ARGV[4])", route, online, "agent://bob", owner);
     await bench.client.hset(
       route,
       "agent://bob",
-      (await lua("route", "format_route('pod-a', 'c1', 7, ARGV[1], ARGV[1], '')", NOW)) as string,
+      (await lua("lib/route", "format_route('pod-a', 'c1', 7, ARGV[1], ARGV[1], '')", NOW)) as string,
     );
     expect(await release(formatRouteOwner({ pod: "pod-a", connection: "c11", epoch }))).toBeNull();
     expect(await release(formatRouteOwner({ pod: "pod-a", connection: "c1", epoch }))).toBe(1);

@@ -327,7 +327,7 @@ describe("what a pod asserts:", () => {
       const names = [partitionKeys.window(0), presence, online, route, clock];
       const owner = ["pod-a", BOB, "c1", 7, Date.now(), ...Array<string>(6).fill("")];
       const args = [Date.now() - 1, id, partitionKeys.podChannelPrefix(0), 1, 1, 0, ...owner];
-      expect(await pod.link.run("assert_routes", names, args)).toMatchObject(["late", expect.any(String)]);
+      expect(await pod.link.run("restore_routes", names, args)).toMatchObject(["late", expect.any(String)]);
       expect(await bench.routes()).toEqual({});
     });
   });

@@ -14,7 +14,16 @@ import { PresenceStore } from "../src/presence/presence.ts";
 import { RouteAsserter } from "../src/presence/route-restoring.ts";
 import { CongestionMarks, disconnect, RouteReleaser } from "../src/presence/routes.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import { filesOf, luaFile, SCRIPT_NAMES, SCRIPTS, type ScriptName, usesOf } from "../src/redis/scripts.ts";
+import {
+  filesUsedBy,
+  luaFile,
+  SCRIPT_NAMES,
+  SCRIPT_TEXTS,
+  SCRIPTS,
+  type ScriptName,
+  scriptsIn,
+  usesOf,
+} from "../src/redis/scripts.ts";
 import { JourneysCopy } from "../src/sessions/journeys.ts";
 import { readSession, readTarget } from "../src/sessions/look-ups.ts";
 import { recordPromotions } from "../src/window/data-loss.ts";
@@ -38,56 +47,59 @@ describe("of the Lua files", () => {
     .filter((file) => file.endsWith(".lua"))
     .map((file) => file.replace(/\.lua$/, ""));
   const LIBRARIES = FILES.filter((file) => file.includes("/"));
+  /** Libraries and scripts, by their names. */
+  const TEXTS = new Map([...LIBRARIES.map((file) => [file, luaFile(file)] as const), ...Object.entries(SCRIPT_TEXTS)]);
+  const UNITS = [...TEXTS.keys()];
+  const textOf = (unit: string) => TEXTS.get(unit) as string;
   /** What Redis gives to every script. */
   const GIVEN = new Set(
     "redis KEYS ARGV string table math bit ipairs pairs unpack tonumber tostring type select next".split(" "),
   );
   const globals = new Map<string, Globals>();
-  /** What a file takes from others. */
-  const takenBy = (file: string) => [...(globals.get(file) as Globals).read].filter((name) => !GIVEN.has(name));
+  /** What a unit takes from others. */
+  const takenBy = (unit: string) => [...(globals.get(unit) as Globals).read].filter((name) => !GIVEN.has(name));
   const offeredBy = (file: string) => parseLibrary(luaFile(file)).functions.map(({ name }) => name);
-  /** The files of which something is found, and what. */
-  const findings = (files: readonly string[], find: (file: string) => readonly unknown[]) =>
-    files.map((file) => [file, ...find(file)]).filter(({ length }) => length > 1);
+  /** The units of which something is found, and what. */
+  const findings = (units: readonly string[], find: (unit: string) => readonly unknown[]) =>
+    units.map((unit) => [unit, ...find(unit)]).filter(({ length }) => length > 1);
 
   beforeAll(async () => {
-    for (const file of FILES) globals.set(file, await globalsOf(bench.client, luaFile(file)));
+    for (const [unit, text] of TEXTS) globals.set(unit, await globalsOf(bench.client, text));
   });
 
-  test("each is a script or used by one, and none is longer than a file may be", () => {
-    expect([...new Set(SCRIPT_NAMES.flatMap(filesOf))].sort()).toEqual(FILES.toSorted());
-    expect(FILES.filter((file) => !LIBRARIES.includes(file)).sort()).toEqual([...SCRIPT_NAMES].sort());
-    for (const file of FILES) expect(luaFile(file).trimEnd().split("\n").length).toBeLessThanOrEqual(150);
+  test("each library is used by a script, and the other files hold the scripts, and nothing before the first", () => {
+    expect([...new Set(Object.values(SCRIPT_TEXTS).flatMap(filesUsedBy))].sort()).toEqual(LIBRARIES.toSorted());
+    const held = FILES.filter((file) => !LIBRARIES.includes(file)).flatMap((file) => scriptsIn(luaFile(file)));
+    expect(held.map(([name]) => name).sort()).toEqual([...SCRIPT_NAMES].sort());
   });
 
   test("each script is joined of those that it uses, each after those it uses itself, and no two declare one name", () => {
     for (const name of SCRIPT_NAMES) {
-      const files = filesOf(name);
-      expect(files.at(-1)).toBe(name);
-      expect(SCRIPTS[name].lua).toBe(files.map(luaFile).join("\n"));
+      const files = filesUsedBy(textOf(name));
+      expect(SCRIPTS[name].lua).toBe([...files.map(luaFile), textOf(name)].join("\n"));
       for (const [index, file] of files.entries()) {
         for (const used of usesOf(luaFile(file))) expect(files.slice(0, index)).toContain(used);
       }
-      const names = files.flatMap((file) => [...new Set(localsOf(luaFile(file)))]);
+      const names = [...files, name].flatMap((unit) => [...new Set(localsOf(textOf(unit)))]);
       expect(names.filter((one, index) => names.indexOf(one) !== index)).toEqual([]);
     }
   });
 
   test("one asks for the time of Redis", () => {
-    expect(FILES.filter((file) => /['"]TIME['"]/i.test(withoutComments(luaFile(file))))).toEqual(["lib/time"]);
+    expect(UNITS.filter((unit) => /['"]TIME['"]/i.test(withoutComments(textOf(unit))))).toEqual(["lib/time"]);
   });
 
   test("none writes a global, compiled alone", () => {
-    expect(findings(FILES, (file) => [...(globals.get(file) as Globals).written])).toEqual([]);
+    expect(findings(UNITS, (unit) => [...(globals.get(unit) as Globals).written])).toEqual([]);
   });
 
   test("each takes from others what the files offer that its header says it uses, from each of them something", () => {
-    const amiss = (file: string) => {
-      const [offers, taken] = [usesOf(luaFile(file)).map(offeredBy), takenBy(file)];
+    const amiss = (unit: string) => {
+      const [offers, taken] = [usesOf(textOf(unit)).map(offeredBy), takenBy(unit)];
       const unknown = taken.filter((name) => offers.filter((names) => names.includes(name)).length !== 1);
       return [...unknown, ...offers.filter((names) => !names.some((name) => taken.includes(name)))];
     };
-    expect(findings(FILES, amiss)).toEqual([]);
+    expect(findings(UNITS, amiss)).toEqual([]);
   });
 
   test("a library says what it is for, holds functions, and does nothing by itself", () => {
@@ -100,7 +112,7 @@ describe("of the Lua files", () => {
   });
 
   test("a library says of each function what it returns, and offers nothing that nobody calls", () => {
-    const taken = new Set(FILES.flatMap(takenBy));
+    const taken = new Set(UNITS.flatMap(takenBy));
     const amiss = (file: string) => {
       const { functions } = parseLibrary(luaFile(file));
       const returns = (text: string) => /\breturn (?!end\b)\S/.test(text);
@@ -133,7 +145,7 @@ describe("the script", () => {
   test.each(SCRIPT_NAMES)(
     "%s uses the keys and arguments that its header numbers, as locals, and spells no key of its own",
     (name) => {
-      const { keys, args, body: own } = parseScript(luaFile(name));
+      const { keys, args, body: own } = parseScript(SCRIPT_TEXTS[name]);
       const body = withoutComments(SCRIPTS[name].lua);
       expect(indexes(body, "KEYS")).toEqual(oneTo(keys.names.length));
       expect(indexes(body, "ARGV")).toEqual(oneTo(args.names.length));
@@ -182,7 +194,7 @@ describe("every script, called by its callers,", () => {
     const seen = new Set<string>();
     for (const [name, keys, args = []] of calls.mock.calls) {
       seen.add(name);
-      const header = parseScript(luaFile(name));
+      const header = parseScript(SCRIPT_TEXTS[name]);
       for (const [given, told] of [
         [keys, header.keys],
         [args, header.args],

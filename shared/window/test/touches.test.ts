@@ -179,7 +179,7 @@ describe("a touch is left to acceptance, with nothing done,", () => {
 describe("a touch that comes late", () => {
   test("does nothing once its sender was told `unavailable`", async () => {
     const before = await everything();
-    const answers = await whileRedisHangs(bench, pod, () => touch([beat()]), "touch_agents");
+    const answers = await whileRedisHangs(bench, pod, () => touch([beat()]), "write_heartbeats");
     expect(answers).toEqual([{ outcome: "unavailable" }]);
     expect(await everything()).toEqual(before);
   });

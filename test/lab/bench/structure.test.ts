@@ -131,7 +131,7 @@ describe("The way of a heartbeat", () => {
     const acks = () => sockets.flatMap(({ frames }) => frames.filter(({ type }) => type === "agent.heartbeat"));
     await until("every heartbeat is acknowledged", () => acks().length === ENVELOPES);
     expect(acks().every(({ accepted }) => accepted)).toBe(true);
-    const calls = callsOf("touch_agents");
+    const calls = callsOf("write_heartbeats");
     expect(calls.length).toBeGreaterThan(0);
     expect(calls.length).toBeLessThanOrEqual(MOST_CALLS);
     for (const commands of calls) expect(commands.length).toBeLessThanOrEqual(MOST_COMMANDS);

@@ -1,9 +1,10 @@
+--- accept
 -- Accepts a batch of verified envelopes for one partition, in order, in one atomic step: window, replay guard,
 -- presence and routes first; then one publish a pod; only then statuses, proofs and sessions, since a publish that
 -- reached nobody means that the pod is gone and its targets are stale.
 --
--- Uses  lib/deadline, lib/guard, lib/time, accept/agents, accept/asked, accept/messages, accept/presence, accept/publications, accept/pod_messages,
---       accept/results, accept/counters, accept/published
+-- Uses  lib/guard, lib/principal_agents, lib/time, accept/batch, accept/delivery, accept/messages, accept/presence,
+--       accept/sessions
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
 --       9 published, 10 accept from, 11… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
 --       what was decided for them and how many sessions they opened, of principals too. An item names such a key by its place in KEYS. Not

@@ -1,8 +1,9 @@
+--- accept_messages
 -- Accepts a batch of verified plain messages for one partition, in order, in one atomic step, as accept does: window and
 -- replay guard, then routes and one publish a pod, and only then statuses and counts. Most calls carry nothing else, and
 -- each function, key and argument that a call has for what it might carry besides costs it: accept takes a third more.
 --
--- Uses  lib/deadline, lib/guard, lib/time, accept/messages, accept/pod_messages, accept/published
+-- Uses  lib/guard, lib/time, accept/delivery, accept/messages
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 counters, 6 published, 7 accept from, then guard buckets, and over several partitions
 --       the pods' leases. Messages name their bucket by its place in KEYS. Not passed in is a pod's channel, prefix and pod of
 --       a route.

@@ -131,7 +131,7 @@ export class Touches {
         ];
       }),
     ];
-    const reply = await this.#link.runByDeadline("touch_agents", keys, args);
+    const reply = await this.#link.runByDeadline("write_heartbeats", keys, args);
     if (reply[0] === "window") return null;
     const [, now, deadline, letters] = reply as [string, string, string, string];
     return touches.map((touch, n) => {

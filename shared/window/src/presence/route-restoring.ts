@@ -134,7 +134,7 @@ export class RouteAsserter {
       this.#epochs.highestIn(p),
       ...details,
     ];
-    const [outcome, ...epochs] = (await this.#link.runByDeadline("assert_routes", names, args)) as string[];
+    const [outcome, ...epochs] = (await this.#link.runByDeadline("restore_routes", names, args)) as string[];
     if (outcome === "window") throw unavailable();
     return epochs.map((text, n) => {
       if (text === "") return null;

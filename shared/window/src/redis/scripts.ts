@@ -2,76 +2,85 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Redis } from "ioredis";
 
-/** The Lua functions. Each has a file of its name in `lua/`, whose header states KEYS, ARGV and what is returned. */
-export const SCRIPT_NAMES = [
-  "accept",
-  "accept_messages",
-  "add_feedback",
-  "announce_gateway_key",
-  "assert_routes",
-  "begin_window",
-  "bind_claim",
-  "count_presence",
-  "count_sessions",
-  "decide_session",
-  "disconnect",
-  "flush_counters",
-  "lease_connections",
-  "lease_shares",
-  "list_agents",
-  "mark_congestion",
-  "open_window",
-  "prune_presence",
-  "raise_window",
-  "read_agents",
-  "read_credentials",
-  "read_gateway_keys",
-  "read_journeys",
-  "read_presence",
-  "read_session",
-  "read_target",
-  "read_window",
-  "record_promotions",
-  "release",
-  "renew_lease",
-  "reserve_decision",
-  "snapshot",
-  "snapshot_control",
-  "touch_agents",
-  "use_limit",
-] as const;
+/**
+ * The Lua scripts by their file in `lua/`. In it each begins with the line `--- name`, and a header that states KEYS, ARGV
+ * and what is returned.
+ */
+const SCRIPTS_OF_FILE = {
+  accept: ["accept"],
+  accept_messages: ["accept_messages"],
+  counters: ["flush_counters", "read_journeys", "add_feedback", "snapshot", "snapshot_control"],
+  keys: ["announce_gateway_key", "read_gateway_keys", "read_credentials"],
+  limits: ["use_limit", "lease_shares"],
+  pods: ["renew_lease", "lease_connections"],
+  presence: [
+    "read_presence",
+    "read_agents",
+    "read_target",
+    "list_agents",
+    "count_presence",
+    "prune_presence",
+    "release",
+    "disconnect",
+    "mark_congestion",
+  ],
+  restore_routes: ["restore_routes"],
+  sessions: ["reserve_decision", "decide_session", "bind_claim", "count_sessions", "read_session"],
+  window: ["begin_window", "raise_window", "open_window", "read_window", "record_promotions"],
+  write_heartbeats: ["write_heartbeats"],
+} as const;
 
-export type ScriptName = (typeof SCRIPT_NAMES)[number];
+type ScriptFile = keyof typeof SCRIPTS_OF_FILE;
+export type ScriptName = (typeof SCRIPTS_OF_FILE)[ScriptFile][number];
+
+export const SCRIPT_NAMES = Object.values(SCRIPTS_OF_FILE).flat() as readonly ScriptName[];
 
 /** The text of a Lua file, its lines ended by LF. @param file from `lua/` on, without `.lua`. */
 export function luaFile(file: string): string {
   return readFileSync(new URL(`../lua/${file}.lua`, import.meta.url), "utf8").replaceAll("\r\n", "\n");
 }
 
-/** The files whose functions a file calls, as its header names them: `Uses  lib/time, accept/results`. Pure. */
+/** The scripts of a file by their names, in order. Pure. */
+export function scriptsIn(lua: string): [name: string, text: string][] {
+  return lua.split(/^--- /m).flatMap((section) => {
+    const [name, text] = [section.slice(0, section.indexOf("\n")), section.slice(section.indexOf("\n") + 1)];
+    return section === "" ? [] : [[name, text]];
+  });
+}
+
+/** The text of a script, without the files that it uses. */
+export const SCRIPT_TEXTS = Object.fromEntries(
+  Object.keys(SCRIPTS_OF_FILE).flatMap((file) => scriptsIn(luaFile(file))),
+) as Readonly<Record<ScriptName, string>>;
+
+/** The files whose functions a text calls, as its header names them: `Uses  lib/time, accept/batch`. Pure. */
 export function usesOf(lua: string): string[] {
   const [, list = ""] = /^-- Uses {2}((?:.*,\n-- {7})*.*)$/m.exec(lua) ?? [];
   return list.match(/[a-z_/]+/g) ?? [];
 }
 
-/**
- * The files that a script is joined of, each once and after those that it uses: the functions of one are locals of the
- * whole. Redis makes them anew at each call, 0.05 to 0.2 µs each, so a script has no more of them than it uses.
- */
-export function filesOf(name: ScriptName): string[] {
+/** The files that a text uses, also through other files: each once and after those that it uses itself. */
+export function filesUsedBy(lua: string): string[] {
   const files = new Set<string>();
-  const add = (file: string) => {
-    for (const used of usesOf(luaFile(file))) if (!files.has(used)) add(used);
-    files.add(file);
+  const add = (text: string) => {
+    for (const file of usesOf(text)) {
+      if (files.has(file)) continue;
+      add(luaFile(file));
+      files.add(file);
+    }
   };
-  add(name);
+  add(lua);
   return [...files];
 }
 
-/** Text and SHA-1 of each script. */
+/**
+ * Text and SHA-1 of each script. The functions of the files that it uses are locals of the whole. Redis makes them again at
+ * each call, 0.05 to 0.2 µs each, so a script of the hot path has few that it does not call.
+ */
 export const SCRIPTS = Object.fromEntries(
   SCRIPT_NAMES.map((name) => {
-    const lua = filesOf(name).map(luaFile).join("\n");
+    const own = SCRIPT_TEXTS[name];
+    const lua = [...filesUsedBy(own).map(luaFile), own].join("\n");
     return [name, { lua, sha: hash("sha1", lua) }];
   }),
 ) as Readonly<Record<ScriptName, { readonly lua: string; readonly sha: string }>>;

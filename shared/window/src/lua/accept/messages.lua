@@ -1,5 +1,5 @@
 -- Part of accept and of accept_messages: plain messages, of no session and without a claim.
--- Uses  accept/pod_messages, accept/published, accept/targets, accept/unwanted
+-- Uses  accept/delivery
 
 -- Takes the messages of one bucket: origin and issuer in ARGV[first], then digest, agent and text of each up to ARGV[last]. `bucket`
 -- is false when the guard cannot hold them. Returns how many of them the guard had no entry of.

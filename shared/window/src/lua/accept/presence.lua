@@ -1,6 +1,73 @@
+-- Part of accept: the partition's clock.
+-- Uses  lib/principal_agents, lib/route, lib/time, accept/batch, accept/delivery
+
+-- Returns a value that only ever rises, near the time of day in µs, which no burst outruns: so epochs stay in order over
+-- windows.
+local function tick(batch)
+  local value = digits(math.max((redis.call('GET', batch.clock_key) or 0) + 1, batch.microseconds))
+  redis.call('SET', batch.clock_key, value)
+  return value
+end
+
+-- The credentials that an agent registered with: a line `key_id token` each, the newest first.
+
+-- Returns the newest of the lines that is of another key than a line that is none of them, or nil.
+local function newest_of_another_key(lines, newest)
+  local key_id = string.match(newest, '^[^ ]+')
+  for line in string.gmatch(lines, '[^\n]+') do
+    if string.match(line, '^[^ ]+') ~= key_id then return line end
+  end
+end
+
+-- Part of accept: the credentials that an agent registered with, for those who look it up. They are written with the route,
+-- so that what is kept is what the agent's owner registered with.
+
+-- Keeps the credential of a register, and the newest one of another key. A heartbeat has none, and keeps those that are there.
+-- They are forgotten with the presence of their agent, or at `last_end`, when the last of them ends.
+local function keep_credential(batch, credential_key, last_end, newest)
+  local forget_at = digits(math.min(batch.now + batch.forget_after, tonumber(last_end)))
+  if not newest or batch.is_short then
+    redis.call('PEXPIREAT', credential_key, forget_at)
+    return
+  end
+  -- Nearly every agent registers with its first one: nothing is kept that would have to be read before.
+  local kept = redis.call('SET', credential_key, newest, 'GET', 'PXAT', forget_at)
+  local other = kept and newest_of_another_key(kept, newest)
+  if other then redis.call('SET', credential_key, newest .. '\n' .. other, 'PXAT', forget_at) end
+end
+
+-- Part of accept: whom agents accept envelopes from, as their registers say.
+
+-- Returns the words that are kept (lib/accept_from), or '' for everyone.
+local function accept_from_of(batch, agent)
+  return batch.some_choose and words_of(redis.call('HGET', batch.accept_from_key, agent)) or ''
+end
+
+-- Keeps it in place of what was said before; '' is everyone.
+local function keep_accept_from(batch, agent, epoch, words)
+  if words ~= '' then
+    redis.call('HSET', batch.accept_from_key, agent, epoch .. words)
+    redis.call('HSET', batch.window_key, 'accept_from', 1)
+    batch.some_choose = true
+  elseif batch.some_choose then redis.call('HDEL', batch.accept_from_key, agent) end
+  batch.targets[agent] = nil
+end
+
+-- Ends the pending sessions that others requested. Those that pend are looked at again whenever they are told: one may have been
+-- requested while Redis, having lost it, did not know whom the agent accepts.
+local function end_unwanted_sessions(batch, agent, asked_key, principal_prefix, session_prefix)
+  local asked, wanted = asked_of(batch, asked_key), {}
+  for _, session in ipairs(asked.pending) do
+    if is_unwanted(batch, agent, batch.records.agent_id(session.requester), session.principal) then
+      end_session(batch, session, principal_prefix, session_prefix)
+    else wanted[#wanted + 1] = session end
+  end
+  if #wanted == #asked.pending then return end
+  asked.pending = wanted
+  batch.asked_changed[asked_key] = true
+end
+
 -- Part of accept: registers and heartbeats.
--- Uses  lib/channel_line, lib/route, accept/accept_from, accept/agents, accept/asked, accept/clock, accept/counters, accept/credentials,
---       accept/leases, accept/pod_messages, accept/results, accept/targets
 
 -- The owner's pod is asked whether the connection still has the agent. Returns whether anybody heard.
 local function pod_answers(batch, owner, agent)

@@ -1,10 +1,9 @@
 -- Part of accept, and of assert_routes: whether an agent may be new, and how many agents a principal has that may bring any
 -- number of them.
--- Uses  lib/time
---
 -- `batch` has for it, besides now and forget_after, by the key of a principal's agents: brought, the agents that are still to be
 -- added to them, as ZADD takes them; and room, how many more there may be at least before they have to be counted again. For
 -- all of them adds: `GT` where an agent may have been seen since, else `CH`, which changes nothing of what ZADD does.
+-- Uses  lib/time
 
 -- The agents that the batch brings are added in one command.
 local function write_brought(batch, agents_key)

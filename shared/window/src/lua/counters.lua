@@ -1,9 +1,10 @@
+--- flush_counters
 -- Adds what one process counted since its last flush, and what its visitors did. A flush has a number: the same one sent
 -- again after an outage is not counted twice. Journeys are bounded: the visitors seen last, the last actions of each. Whatever
 -- is written of a journey has a version that no journey of this window ever had, by which readers know what they have: µs by
 -- the clock of Redis that only rise, so that those which a promotion lost are not given again by the primary after it.
 --
--- Uses  lib/time, lib/journey
+-- Uses  lib/journey, lib/time
 -- KEYS  1 window, 2 flushes, 3 traffic, 4 surfaces, 5 visitors, 6 journeys, 7 journeys seen, 8 journey versions,
 --       9 last journey version
 -- ARGV  1 window id, 2 process, 3 number of the flush, 4 how many traffic pairs, 5 how many surface pairs, 6 how many
@@ -80,3 +81,84 @@ if surplus > 0 then
   call('HDEL', versions_key, unpack(oldest))
 end
 return 'ok'
+
+--- read_journeys
+-- Reads which journeys there are, at most 200, and those that the reader does not have, of 50 actions each at most. Who the
+-- visitors are is not read.
+--
+-- KEYS  1 journeys, 2 journey versions
+-- ARGV  1 the highest version that the reader has
+-- Returns {the versions of all journeys, joined with spaces; then version and record of each journey above the reader's, as
+--   flush_counters keeps them}. A version above the reader's that has no journey is passed over.
+local journeys_key, versions_key = KEYS[1], KEYS[2]
+local highest = tonumber(ARGV[1])
+
+local versions = redis.call('HGETALL', versions_key)
+local all, reply = {}, { '' }
+for i = 2, #versions, 2 do
+  local version = versions[i]
+  local is_new = tonumber(version) > highest
+  local record = is_new and redis.call('HGET', journeys_key, versions[i - 1])
+  if record or not is_new then all[#all + 1] = version end
+  if record then
+    reply[#reply + 1] = version
+    reply[#reply + 1] = record
+  end
+end
+reply[1] = table.concat(all, ' ')
+return reply
+
+--- add_feedback
+-- Counts one feedback by its normalised labels; no text is passed in.
+--
+-- Uses  lib/time
+-- KEYS  1 window, 2 feedback
+-- ARGV  1 deadline in ms, 2 window id, then the names of the counts to raise
+-- Returns {'late', now}, {'window'} when the window is another one or none, {'ok'} otherwise
+local window_key, feedback_key = KEYS[1], KEYS[2]
+local deadline, window_id = ARGV[1], ARGV[2]
+
+local now = read_time()
+if is_late(now, deadline) then return { 'late', digits(now) } end
+if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+for i = 3, #ARGV do redis.call('HINCRBY', feedback_key, ARGV[i], 1) end
+return { 'ok' }
+
+--- snapshot
+-- What reports are computed from that one partition counts. Every part is bounded, whatever the traffic was.
+--
+-- KEYS  1 window, 2 counters, 3 published, 4 proofs, 5 last online proof, 6 proofs within one principal
+-- ARGV  none
+-- Returns {window id or '', counters, published, proofs, last online proof or '', proofs within one principal}; hashes as name and value in turn
+local window_key, counters_key, published_key, proofs_key, last_proof_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local proofs_within_key = KEYS[6]
+
+return {
+  redis.call('HGET', window_key, 'id') or '',
+  redis.call('HGETALL', counters_key),
+  redis.call('HGETALL', published_key),
+  redis.call('LRANGE', proofs_key, 0, -1),
+  redis.call('HGET', last_proof_key, 'proof') or '',
+  redis.call('LRANGE', proofs_within_key, 0, -1),
+}
+
+--- snapshot_control
+-- What reports are computed from that is counted for the whole window. Every part is bounded, whatever the traffic was.
+--
+-- Uses  lib/time
+-- KEYS  1 window, 2 traffic, 3 surfaces, 4 feedback, 5 visitors
+-- ARGV  none
+-- Returns {now, window id or '', traffic, surfaces, feedback, visitors, what record_promotions noted}; hashes as name and value in
+--   turn
+local window_key, traffic_key, surfaces_key, feedback_key, visitors_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+
+local now = read_time()
+return {
+  digits(now),
+  redis.call('HGET', window_key, 'id') or '',
+  redis.call('HGETALL', traffic_key),
+  redis.call('HGETALL', surfaces_key),
+  redis.call('HGETALL', feedback_key),
+  redis.call('PFCOUNT', visitors_key),
+  redis.call('HGET', window_key, 'promoted') or '',
+}

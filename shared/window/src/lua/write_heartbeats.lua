@@ -1,8 +1,9 @@
+--- write_heartbeats
 -- Writes when agents were last heard, of the heartbeats that one pod gathered for one partition: of those whose route leads to
 -- their connection, under the epoch that it knows. Nothing else comes of a touch: it gives nobody an agent, begins no hold and
 -- tells nobody of what waits. Whatever takes more than that is left to accept, with nothing done, the guard included.
 --
--- Uses  lib/deadline, lib/guard, lib/route, lib/route_times, lib/time
+-- Uses  lib/guard, lib/route, lib/time
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, then guard buckets, and keys of principals' agents and of
 --       agents' credentials, which a touch names by their places in KEYS
 -- ARGV  1 deadline in ms, 2 window id, 3 stale after ms, 4 forget after ms, 5 how many ms ahead the end of a guard bucket may
@@ -63,6 +64,16 @@ local function renew(agent, seen_at, renewed)
     batch.forget_at[agents_key] = now + forget_after
   end
   if credential_key then batch.forget_at[credential_key] = math.min(now + forget_after, tonumber(last_end)) end
+end
+
+-- Returns seen_at and `since`, as texts, of a record of that owner.
+local function parse_times(record, owner)
+  return string.match(record, '^(%d+) (%d+)', #owner + 2)
+end
+
+-- Returns the record of that owner, with other times and mark (lib/route).
+local function format_times(owner, seen_at, since, mark)
+  return owner .. ' ' .. seen_at .. ' ' .. since .. mark
 end
 
 -- Returns whether a touch is all that comes of the heartbeat.

@@ -1,10 +1,11 @@
+--- restore_routes
 -- Enters routes of one pod again, which its connections hold and Redis may have lost: in another window, and after a publish
 -- that did not reach the pod. Nothing is made of it that was not true before: an agent keeps its epoch and the time at which
 -- it was last heard. Of two connections that hold an agent the one with the higher epoch has it, and an epoch of its own that
 -- a route lacks, since a replica took over that had not received it, stands in it again. With the routes come the credentials
 -- that they were registered with, and whom their agents accept envelopes from.
 --
--- Uses  lib/accept_from, lib/channel_line, lib/deadline, lib/route, lib/time, accept/agents
+-- Uses  lib/principal_agents, lib/route, lib/time
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 accept from, then keys of
 --       principals' agents and of agents' credentials. A route names such a key by its place in KEYS. One name is not passed
 --       in: that of a pod's channel, prefix and pod of a route.
