@@ -120,8 +120,8 @@ export class WindowReader {
     if (snapshot.windowId !== id) return null;
     const now = snapshot.now + Math.floor(performance.now() - receivedAt);
     // What was noted counts before what was seen here: all processes report the same of it.
-    const lapses = new Map([...this.#promotions.in(keys, now), ...snapshot.lapses]);
-    return { ...snapshot, ...parts, now, lapses };
+    const lostSince = new Map([...this.#promotions.in(keys, now), ...snapshot.lostSince]);
+    return { ...snapshot, ...parts, now, lostSince };
   }
 
   /** Read anew when a partition that they have was lost since: a report would call itself complete while one is out of reach. */

@@ -28,16 +28,16 @@ describe("a report", () => {
   });
 
   test("of a window of which something was lost says where, and since when at the earliest", () => {
-    const lapses = new Map([
+    const lostSince = new Map([
       [11, LATER + 1],
       [4, LATER],
     ]);
-    expect(completenessOf(sourceOf({ partitions: 12, lapses }))).toEqual({
+    expect(completenessOf(sourceOf({ partitions: 12, lostSince }))).toEqual({
       complete: false,
       may_lack_since: LATER,
       partitions: { total: 12, missing: [], may_lack: [4, 11], control_may_lack: false },
     });
-    expect(completenessOf(sourceOf({ partitions: 12, lapses: new Map([["control", LATER]]) }))).toMatchObject({
+    expect(completenessOf(sourceOf({ partitions: 12, lostSince: new Map([["control", LATER]]) }))).toMatchObject({
       complete: false,
       may_lack_since: LATER,
       partitions: { may_lack: [], control_may_lack: true },

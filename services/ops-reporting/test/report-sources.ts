@@ -22,7 +22,7 @@ export function sourceOf(changes: Partial<WholeSource> = {}): WholeSource {
     deployId: "local",
     partitions: 1,
     missing: [],
-    lapses: new Map(),
+    lostSince: new Map(),
     counters: new Map(),
     minutes: new Map(),
     traffic: new Map(),

@@ -10,7 +10,7 @@ import {
   type Unknown,
 } from "./agent-state.ts";
 
-export type AgentEvent = Requested | Answer | Touched | Superseded | Released;
+export type AgentEvent = Requested | Answer | Heard | Superseded | Released;
 
 /** A register or heartbeat was sent to Redis. */
 interface Requested {
@@ -41,8 +41,8 @@ interface Unanswered {
 }
 
 /** A heartbeat was taken of the agent as the connection owned it: it gives nothing. */
-interface Touched {
-  readonly kind: "touched";
+interface Heard {
+  readonly kind: "heard";
   readonly epoch: number;
   readonly heardAt: number;
 }
@@ -68,11 +68,11 @@ export interface Step<Next extends AgentState = AgentState> {
 /** State × event. The answers of a pending agent go by the row of its settled state. */
 // biome-ignore format: a table
 const TRANSITIONS: Table = {
-  absent:    { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   touched: stay,    superseded: stay,     released: stay },
-  owned:     { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, touched: hear,    superseded: lose,     released: forget },
-  unknown:   { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   touched: stay,    superseded: stay,     released: forget },
-  uncertain: { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, touched: hear,    superseded: lose,     released: forget },
-  pending:   { requested: more, granted: settle, not_granted: settle, unanswered: settle,      touched: hearNow, superseded: remember, released: disown },
+  absent:    { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   heard: stay,    superseded: stay,     released: stay },
+  owned:     { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, heard: hear,    superseded: lose,     released: forget },
+  unknown:   { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   heard: stay,    superseded: stay,     released: forget },
+  uncertain: { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, heard: hear,    superseded: lose,     released: forget },
+  pending:   { requested: more, granted: settle, not_granted: settle, unanswered: settle,      heard: hearNow, superseded: remember, released: disown },
 };
 
 export function transition(state: AgentState, event: AgentEvent): Step {
@@ -108,7 +108,7 @@ function wait(state: SettledState): Step<Pending> {
   return next({ kind: "pending", requests: 1, settled: state, takeover: 0 });
 }
 
-/** A replica that took over may know of an older epoch only: what the connection held before, it asserts. */
+/** A replica that took over may know of an older epoch only: what the connection held before, it restoring. */
 function own(state: SettledState, { epoch, key, heardAt, acceptFrom }: Granted): Step<Owned> {
   const before = holdOf(state);
   return next({
@@ -130,7 +130,7 @@ function toUncertain(state: Owned | Uncertain, event: Unanswered): Step<Uncertai
 }
 
 /** What was heard under another epoch says nothing of this one. */
-function hear(state: Owned | Uncertain, { epoch, heardAt }: Touched): Step<Owned | Uncertain> {
+function hear(state: Owned | Uncertain, { epoch, heardAt }: Heard): Step<Owned | Uncertain> {
   return next(epoch === state.epoch ? { ...state, heardAt: Math.max(state.heardAt, heardAt) } : state);
 }
 
@@ -152,7 +152,7 @@ function settle(state: Pending, answer: Answer): Step {
   return transition(known, { kind: "superseded", epoch: state.takeover });
 }
 
-function hearNow(state: Pending, event: Touched): Step<Pending> {
+function hearNow(state: Pending, event: Heard): Step<Pending> {
   return next({ ...state, settled: transition(state.settled, event).state as SettledState });
 }
 

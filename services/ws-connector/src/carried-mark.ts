@@ -1,7 +1,7 @@
 import type { Connection } from "./connection.ts";
 
 /**
- * The mark that the call of a register, heartbeat or assert carries. On a cluster that call may be carried out after another one that was sent later: so
+ * The mark that the call of a register, heartbeat or restore carries. On a cluster that call may be carried out after another one that was sent later: so
  * when it is answered, or over, what has become untrue of it is corrected.
  */
 export class CarriedMark {

@@ -4,7 +4,7 @@ import type { Connection } from "./connection.ts";
 /**
  * Has the routes of a connection say whether it is congested: those of all its agents, the ones whose register is under way
  * included. One call at a time, each with what is true when it is sent; what Redis did not take is sent again with each
- * `flush`. Registers, heartbeats and asserts carry the same, as a `CarriedMark`.
+ * `flush`. Registers, heartbeats and restored routes carry the same, as a `CarriedMark`.
  */
 export class CongestionNotices {
   readonly #marks: CongestionMarks;

@@ -1,20 +1,20 @@
 import type { Logger } from "relay-runtime/logging.ts";
 import { UNDONE } from "relay-window/acceptance/acceptance.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import type { Touch, TouchAnswer, Touches } from "relay-window/presence/heartbeat-writer.ts";
+import type { HeartbeatAnswer, HeartbeatWriter, OwnedHeartbeat } from "relay-window/presence/heartbeat-writer.ts";
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "./connection.ts";
 
 /** A heartbeat that is gathered. */
-export interface GatheredHeartbeat extends Touch {
+export interface GatheredHeartbeat extends OwnedHeartbeat {
   readonly connection: Connection;
   /** Called once. Null where the heartbeat is to go by acceptance, like any other. */
-  readonly answered: (answer: TouchAnswer) => void;
+  readonly answered: (answer: HeartbeatAnswer) => void;
 }
 
 export interface HeartbeatsOptions {
-  readonly touches: Touches;
+  readonly writer: HeartbeatWriter;
   readonly channel: PodChannel;
   readonly logger: Logger;
 }
@@ -22,10 +22,10 @@ export interface HeartbeatsOptions {
 /**
  * Gathers heartbeats that need no answer at once: those of agents that their connections own. They are written together, with the
  * times at which they came in, several times a second and before any register or release of their agents.
- * Source: docs/redis.md#touches.
+ * Source: docs/redis.md#heartbeat-writer.
  */
 export class Heartbeats {
-  readonly #touches: Touches;
+  readonly #writer: HeartbeatWriter;
   readonly #channel: PodChannel;
   /** By partition. */
   readonly #waiting: readonly GatheredHeartbeat[][];
@@ -33,15 +33,15 @@ export class Heartbeats {
   readonly #underWay = new Map<Promise<void>, readonly GatheredHeartbeat[]>();
   readonly #logger: Logger;
 
-  constructor({ touches, channel, logger }: HeartbeatsOptions) {
-    this.#touches = touches;
+  constructor({ writer, channel, logger }: HeartbeatsOptions) {
+    this.#writer = writer;
     this.#channel = channel;
     this.#logger = logger;
-    this.#waiting = everyPartition(touches.partitions).map(() => []);
+    this.#waiting = everyPartition(writer.partitions).map(() => []);
   }
 
   gather(heartbeat: GatheredHeartbeat): void {
-    const partition = this.#touches.partitionOf(heartbeat.item.envelope.from);
+    const partition = this.#writer.partitionOf(heartbeat.item.envelope.from);
     const waiting = this.#waiting[partition] as GatheredHeartbeat[];
     waiting.push(heartbeat);
     if (waiting.length === REDIS_LIMITS.routesBatch) this.#flushPartition(partition);
@@ -58,7 +58,7 @@ export class Heartbeats {
   flushOf(connection: Connection, agent?: string): void {
     const isOf = (heartbeat: GatheredHeartbeat) =>
       heartbeat.connection === connection && (agent === undefined || heartbeat.item.envelope.from === agent);
-    const partitions = agent === undefined ? this.#waiting.keys() : [this.#touches.partitionOf(agent)];
+    const partitions = agent === undefined ? this.#waiting.keys() : [this.#writer.partitionOf(agent)];
     for (const partition of partitions) {
       if (this.#waiting[partition]?.some(isOf)) this.#flushPartition(partition);
     }
@@ -87,22 +87,22 @@ export class Heartbeats {
       else this.#answer(heartbeat, refused);
     }
     if (written.length === 0) return;
-    const answers = await this.#touches.write(partition, written);
-    for (const [n, heartbeat] of written.entries()) this.#answer(heartbeat, answers[n] as TouchAnswer);
+    const answers = await this.#writer.write(partition, written);
+    for (const [n, heartbeat] of written.entries()) this.#answer(heartbeat, answers[n] as HeartbeatAnswer);
   }
 
   /**
    * The answer of a heartbeat for which what was true when it came in is not any more: no delivery reaches its agent, which is not to
    * be called online, or its connection has lost it.
    */
-  #changeSince({ item, connection, epoch }: GatheredHeartbeat): TouchAnswer | undefined {
+  #changeSince({ item, connection, epoch }: GatheredHeartbeat): HeartbeatAnswer | undefined {
     const agent = item.envelope.from;
     if (!this.#channel.isReadyFor(agent)) return UNDONE;
     return connection.agents.hold(agent)?.epoch === epoch ? undefined : null;
   }
 
   /** One that fails stops no other. */
-  #answer(heartbeat: GatheredHeartbeat, answer: TouchAnswer): void {
+  #answer(heartbeat: GatheredHeartbeat, answer: HeartbeatAnswer): void {
     try {
       heartbeat.answered(answer);
     } catch (err) {

@@ -16,7 +16,7 @@ export function mayBeHeartbeat(text: string): boolean {
 
 /**
  * Texts of all connections of a pod that need no answer at once, and are taken in together: a processor that has done something
- * else in between takes about twice as long for one alone. Source: docs/redis.md#touches.
+ * else in between takes about twice as long for one alone. Source: docs/redis.md#heartbeat-writer.
  */
 export class IntakeBatch {
   readonly #logger: Logger;

@@ -8,7 +8,7 @@ import type { EnvelopeVerifier } from "relay-runtime/verification/envelope-verif
 import { type Acceptance, type AcceptanceItem, type Prepared, UNDONE } from "relay-window/acceptance/acceptance.ts";
 import { type Acceptor, outcomeAttributes } from "relay-window/acceptance/acceptor.ts";
 import { principalOf } from "relay-window/limits/principals.ts";
-import type { TouchAnswer } from "relay-window/presence/heartbeat-writer.ts";
+import type { HeartbeatAnswer } from "relay-window/presence/heartbeat-writer.ts";
 import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
 import { CarriedMark } from "./carried-mark.ts";
@@ -170,10 +170,10 @@ export class Intake {
       connection: this.#connection,
       epoch,
       heardAt,
-      answered: (answer: TouchAnswer) => {
+      answered: (answer: HeartbeatAnswer) => {
         this.#accepting -= 1;
         mark.settled();
-        this.#guard(verified, () => this.#touched(verified, answer));
+        this.#guard(verified, () => this.#heard(verified, answer));
         this.#adjustReading();
       },
     };
@@ -186,9 +186,9 @@ export class Intake {
     }
   }
 
-  #touched(verified: VerifiedEnvelope, answer: TouchAnswer): void {
+  #heard(verified: VerifiedEnvelope, answer: HeartbeatAnswer): void {
     if (answer === null) this.#acceptAfterAll(verified);
-    else this.#registrar.touched(this.#connection, verified, answer, (refused) => this.#answerOwned(verified, refused));
+    else this.#registrar.heard(this.#connection, verified, answer, (refused) => this.#answerOwned(verified, refused));
   }
 
   /** A heartbeat takes no agent back that its connection has lost since the heartbeat came in. */

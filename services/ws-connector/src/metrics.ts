@@ -6,7 +6,7 @@ import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
 import type { Distribution, ServiceMetrics, Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import type { Touches } from "relay-window/presence/heartbeat-writer.ts";
+import type { HeartbeatWriter } from "relay-window/presence/heartbeat-writer.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { observeAcceptance, observeLinks, observeWindow } from "relay-window/window/observe.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
@@ -38,7 +38,7 @@ export interface PodParts {
   readonly window: ProcessWindow;
   readonly channel: PodChannel;
   readonly acceptor: Acceptor;
-  readonly touches: Touches;
+  readonly heartbeatWriter: HeartbeatWriter;
   readonly probes: Probes;
 }
 
@@ -67,10 +67,10 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
 
 /** Adds the metrics of a pod's parts; gauges are read at each scrape. */
 export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
-  const { keys, audit, connections, outboxes, link, window, channel, acceptor, touches, probes } = parts;
+  const { keys, audit, connections, outboxes, link, window, channel, acceptor, heartbeatWriter, probes } = parts;
   observeLinks(metrics, link, () => channel.links);
   observeWindow(metrics, link, window);
-  observeAcceptance(metrics, acceptor, touches);
+  observeAcceptance(metrics, acceptor, heartbeatWriter);
   observeAnswers(metrics, probes);
   metrics.gauge("relay_keys_file_valid", () => [["", keys.isBehind ? 0 : 1]]);
   metrics.counterOf("relay_audit_lines_lost_total", () => [["", audit.linesLost]]);

@@ -118,21 +118,21 @@ export class Registrar {
   }
 
   /** Applies the answer to a heartbeat that was gathered. @param refuse as in `answered`. */
-  touched(
+  heard(
     connection: Connection,
     verified: VerifiedEnvelope,
     answer: PresenceAcceptance | Unavailable,
     refuse: (acceptance: Acceptance) => void,
   ): void {
     const agent = verified.envelope.from;
-    const touch = this.#unlessUnreached(agent, answer);
-    const { epoch, heardAt } = isPresence(touch) ? touch : {};
-    if (epoch && heardAt) connection.agents.apply(agent, { kind: "touched", epoch, heardAt });
+    const heard = this.#unlessUnreached(agent, answer);
+    const { epoch, heardAt } = isPresence(heard) ? heard : {};
+    if (epoch && heardAt) connection.agents.apply(agent, { kind: "heard", epoch, heardAt });
     if (connection.isClosing) return;
-    if (!isPresence(touch)) refuse(touch);
+    if (!isPresence(heard)) refuse(heard);
     // Its client was told first that it lost the agent.
-    else if (!connection.agents.owns(agent)) refuse({ outcome: "not_registered", epoch: touch.epoch ?? 0 });
-    else this.#acknowledge(connection, verified, touch);
+    else if (!connection.agents.owns(agent)) refuse({ outcome: "not_registered", epoch: heard.epoch ?? 0 });
+    else this.#acknowledge(connection, verified, heard);
   }
 
   /** Resolves when no register or heartbeat of the connection waits for its answer, or has waited longer than one takes. */
@@ -182,7 +182,7 @@ export class Registrar {
   }
 
   /**
-   * A refused heartbeat, or assert, tells of a takeover before the channel does. Deliveries that were promised to this
+   * A refused heartbeat, or restore, tells of a takeover before the channel does. Deliveries that were promised to this
    * connection earlier may still be in the channel, ahead of the notice of the takeover: they come first.
    */
   async supersedeInOrder(connection: Connection, agent: string, epoch: number): Promise<void> {

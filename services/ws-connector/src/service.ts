@@ -15,9 +15,9 @@ import { SignatureVerifier } from "relay-runtime/verification/signature-verifier
 import { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { leaseConnections, PodChannel } from "relay-window/channel/pod-channel.ts";
 import { PrincipalShares } from "relay-window/limits/principal-bounds.ts";
-import { Touches } from "relay-window/presence/heartbeat-writer.ts";
+import { HeartbeatWriter } from "relay-window/presence/heartbeat-writer.ts";
 import { PresenceStore } from "relay-window/presence/presence.ts";
-import { KnownEpochs, RouteAsserter } from "relay-window/presence/route-restoring.ts";
+import { KnownEpochs, RouteRestorer } from "relay-window/presence/route-restoring.ts";
 import { CongestionMarks, RELEASE_RETRY_MS, RouteReleaser } from "relay-window/presence/routes.ts";
 import { redisAt } from "relay-window/redis/connect.ts";
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
@@ -27,7 +27,6 @@ import { ProcessWindow } from "relay-window/window/process-window.ts";
 import { createAdmin } from "./admin/listener.ts";
 import { AgentConnections } from "./agent-connections.ts";
 import { Answers } from "./answers.ts";
-import { Asserts } from "./asserts.ts";
 import { Authority } from "./authority.ts";
 import { CongestionNotices } from "./congestion.ts";
 import type { Connection } from "./connection.ts";
@@ -45,6 +44,7 @@ import { PeriodicTasks } from "./periodic-tasks.ts";
 import { createProbes } from "./probes.ts";
 import { receiveText } from "./receive-text.ts";
 import { Registrar } from "./registrar.ts";
+import { RouteRestoring } from "./route-restoring.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 import { ShareLeases } from "./share-leases.ts";
 import { createUpgrade } from "./upgrade.ts";
@@ -83,8 +83,8 @@ export function createWsConnector(
   const tracing = new Tracing({ settings, service: "ws-connector", logger });
   const verifier = new SignatureVerifier();
   const authority = new Authority({ keys, hosts: relayHosts(settings) });
-  const touches = new Touches({ ...acceptance, logger });
-  const heartbeats = new Heartbeats({ touches, channel, logger });
+  const heartbeatWriter = new HeartbeatWriter({ ...acceptance, logger });
+  const heartbeats = new Heartbeats({ writer: heartbeatWriter, channel, logger });
   const batch = new IntakeBatch({ logger });
   const agentConnections = new AgentConnections();
   const decisionRepeats = new DecisionRepeats(acceptor);
@@ -115,9 +115,15 @@ export function createWsConnector(
     connectorVersion: connectorVersionIn(readPackageIndex(settings.packagesDir)),
     receive: (connection, text) => receiveText(connection, text, intake),
   });
-  const asserts = new Asserts({ asserter: new RouteAsserter(acceptance), releaser, connections, registrar, authority });
-  window.onChange(() => asserts.all());
-  channel.onHeard((partition) => void asserts.ofPartitions([partition]));
+  const restoring = new RouteRestoring({
+    restorer: new RouteRestorer(acceptance),
+    releaser,
+    connections,
+    registrar,
+    authority,
+  });
+  window.onChange(() => restoring.all());
+  channel.onHeard((partition) => void restoring.ofPartitions([partition]));
   const disconnect = (connection: Connection) => {
     void drain([connection], { registrar, channel, releaser, drainMs: 0 });
   };
@@ -135,7 +141,7 @@ export function createWsConnector(
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
     { everyMs: DECISION_REPEAT_MS, run: () => decisionRepeats.flush(performance.now()) },
-    { everyMs: REDIS_LIMITS.loopbackIntervalMs, run: () => void asserts.flush() },
+    { everyMs: REDIS_LIMITS.loopbackIntervalMs, run: () => void restoring.flush() },
     { everyMs: REDIS_LIMITS.heartbeatGatherMs, run: () => heartbeats.flush() },
     { everyMs: REDIS_LIMITS.shareRenewMs, run: () => void shareLeases.renew() },
     {
@@ -156,7 +162,7 @@ export function createWsConnector(
     trustedProxyHops,
     alternateWsPath,
   });
-  observePod(metrics, { keys, audit, connections, outboxes, link, window, channel, acceptor, touches, probes });
+  observePod(metrics, { keys, audit, connections, outboxes, link, window, channel, acceptor, heartbeatWriter, probes });
 
   const watched = { window, presenceStore, keys, connections, agentConnections, outboxes, counters };
   const admin = createAdmin({ ...watched, settings, pod, link, audit, logger });

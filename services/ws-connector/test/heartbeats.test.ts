@@ -4,7 +4,7 @@ import { createLogger } from "relay-runtime/logging.ts";
 import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
 import { type Acceptance, type PresenceAcceptance, UNDONE } from "relay-window/acceptance/acceptance.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import type { Touch, TouchAnswer, Touches } from "relay-window/presence/heartbeat-writer.ts";
+import type { HeartbeatAnswer, HeartbeatWriter, OwnedHeartbeat } from "relay-window/presence/heartbeat-writer.ts";
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { ED25519, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
@@ -94,27 +94,27 @@ describe("Once they are gathered:", () => {
   let calls: [number, string[]][];
   /** What the calls have waited for since it was set. */
   let written: PromiseWithResolvers<void>;
-  let answers: (TouchAnswer | "threw")[];
+  let answers: (HeartbeatAnswer | "threw")[];
   let isHeard: boolean;
   let heartbeats: Heartbeats;
 
   /** An agent that is called after its partition. */
   const partitionOf = (agent: string) => Number(/(\d)-/.exec(agent)?.[1]);
-  const touches = {
+  const writer = {
     partitions: 2,
     partitionOf,
-    write: async (partition: number, batch: readonly Touch[]) => {
+    write: async (partition: number, batch: readonly OwnedHeartbeat[]) => {
       calls.push([partition, batch.map(({ item }) => item.envelope.from)]);
       await written.promise;
       return batch.map(() => online(EPOCH));
     },
-  } as unknown as Touches;
+  } as unknown as HeartbeatWriter;
 
   beforeEach(() => {
     [calls, answers, isHeard] = [[], [], true];
     written = Promise.withResolvers();
     const channel = { isReadyFor: () => isHeard } as unknown as PodChannel;
-    heartbeats = new Heartbeats({ touches, channel, logger: createLogger({ service: "test", level: "silent" }) });
+    heartbeats = new Heartbeats({ writer, channel, logger: createLogger({ service: "test", level: "silent" }) });
   });
 
   function connectionWith(...agents: readonly string[]): Connection {
@@ -124,8 +124,8 @@ describe("Once they are gathered:", () => {
   }
 
   function gather(connection: Connection, agent: string, changes: Partial<GatheredHeartbeat> = {}): void {
-    const item = { envelope: { from: agent } } as Touch["item"];
-    const answered = (answer: TouchAnswer) => void answers.push(answer);
+    const item = { envelope: { from: agent } } as OwnedHeartbeat["item"];
+    const answered = (answer: HeartbeatAnswer) => void answers.push(answer);
     heartbeats.gather({ item, connection, epoch: EPOCH, heardAt: 0, answered, ...changes });
   }
 
@@ -324,7 +324,7 @@ describe("In the intake:", () => {
       expect(harness.connection.intake).toBeUndefined();
     });
 
-    test("of which more comes than a touch goes to acceptance after all", () => {
+    test("of which more comes than a write goes to acceptance after all", () => {
       own(key);
       beat();
       harness.gathered[0]?.answered(null);
@@ -370,7 +370,7 @@ describe("In the intake:", () => {
       ])("%s", (_, lose) => {
         let refusals = 0;
         Object.assign(harness.connection, { principal: "key:alice-hmac", noteRefusal: () => (refusals += 1) });
-        Object.assign(harness.dependencies.registrar, { touched: refuse, answered: refuse });
+        Object.assign(harness.dependencies.registrar, { heard: refuse, answered: refuse });
         own(key);
         beat();
         harness.dependencies.batch.flush();

@@ -69,7 +69,7 @@ export class IntakeHarness {
         awaitsRelease: () => this.awaitsRelease,
         requested: () => {},
         answered: () => {},
-        touched: () => {},
+        heard: () => {},
       } as unknown as Registrar,
       heartbeats: { gather: (heartbeat: GatheredHeartbeat) => this.gathered.push(heartbeat) } as unknown as Heartbeats,
       batch: new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) }),

@@ -314,7 +314,7 @@ describe("An envelope that cannot be taken in through a fault of the relay", () 
       "a heartbeat whose answer fails",
       () => {
         own();
-        once(harness.dependencies.registrar, "touched");
+        once(harness.dependencies.registrar, "heard");
         harness.receive(heartbeat("broken"));
         harness.dependencies.batch.flush();
         harness.gathered.pop()?.answered(online(1));

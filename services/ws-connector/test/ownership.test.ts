@@ -100,9 +100,9 @@ describe("The state of one agent:", () => {
     "granted by a replica that knows an older epoch": { kind: "granted", epoch: 4, key: "new", heardAt: 60 },
     "not granted": { kind: "not_granted" },
     unanswered: { kind: "unanswered", key: "new" },
-    touched: { kind: "touched", epoch: 5, heardAt: 60 },
-    "touched with what was heard before": { kind: "touched", epoch: 5, heardAt: 40 },
-    "touched under an older epoch": { kind: "touched", epoch: 4, heardAt: 60 },
+    heard: { kind: "heard", epoch: 5, heardAt: 60 },
+    "heard with what was heard before": { kind: "heard", epoch: 5, heardAt: 40 },
+    "heard under an older epoch": { kind: "heard", epoch: 4, heardAt: 60 },
     "superseded by an older epoch": { kind: "superseded", epoch: 4 },
     "superseded by the same epoch": { kind: "superseded", epoch: 5 },
     "superseded by a newer epoch": { kind: "superseded", epoch: 6 },
@@ -141,7 +141,7 @@ describe("The state of one agent:", () => {
         granted: [GRANTED],
         "granted by a replica that knows an older epoch": [STILL_OWNED],
         unanswered: [OWNED_UNANSWERED],
-        touched: [{ ...OWNED, heardAt: 60 }],
+        heard: [{ ...OWNED, heardAt: 60 }],
         "superseded by a newer epoch": [ABSENT, 6],
         released: [ABSENT],
       },
@@ -163,7 +163,7 @@ describe("The state of one agent:", () => {
         granted: [GRANTED],
         "granted by a replica that knows an older epoch": [STILL_OWNED],
         unanswered: [OWNED_UNANSWERED],
-        touched: [{ ...UNCERTAIN, heardAt: 60 }],
+        heard: [{ ...UNCERTAIN, heardAt: 60 }],
         "superseded by a newer epoch": [UNKNOWN, 6],
         released: [ABSENT],
       },
@@ -213,8 +213,8 @@ describe("The state of one agent:", () => {
       expect(state).toEqual(pending(OWNED, 2, 4));
     });
 
-    test("touched: goes on waiting, and knows when the agent was heard", () => {
-      const { state } = transition(pending(OWNED, 2, 4), EVENTS.touched);
+    test("heard: goes on waiting, and knows when the agent was heard", () => {
+      const { state } = transition(pending(OWNED, 2, 4), EVENTS.heard);
       expect(state).toEqual(pending({ ...OWNED, heardAt: 60 }, 2, 4));
     });
 
@@ -249,10 +249,10 @@ describe("The state of one agent:", () => {
     test("is what the last register said, and stays with heartbeats and without an answer", () => {
       const said = transition(owned, { ...granted, acceptFrom: "" });
       expect(said.state).toMatchObject({ acceptFrom: "" });
-      for (const event of [granted, EVENTS.touched, EVENTS.unanswered]) {
+      for (const event of [granted, EVENTS.heard, EVENTS.unanswered]) {
         expect(transition(owned, event).state).toMatchObject({ acceptFrom: " agent://a " });
         expect(transition(pending(owned), event).state).toMatchObject(
-          event.kind === "touched" ? { settled: { acceptFrom: " agent://a " } } : { acceptFrom: " agent://a " },
+          event.kind === "heard" ? { settled: { acceptFrom: " agent://a " } } : { acceptFrom: " agent://a " },
         );
       }
     });

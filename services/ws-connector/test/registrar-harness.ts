@@ -120,9 +120,9 @@ export class RegistrarHarness {
   }
 
   /** A heartbeat that was gathered is answered. */
-  touch(answer: PresenceAcceptance | Unavailable): void {
+  heard(answer: PresenceAcceptance | Unavailable): void {
     const refuse = ({ outcome }: Acceptance) => this.sent.push({ refused: outcome });
-    this.registrar.touched(this.connection, verified("agent.heartbeat"), answer, refuse);
+    this.registrar.heard(this.connection, verified("agent.heartbeat"), answer, refuse);
   }
 
   /** Its client ends the connection. */

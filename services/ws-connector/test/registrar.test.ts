@@ -192,7 +192,7 @@ describe("heartbeats that were gathered", () => {
 
   test("say when the agent was heard, count for the connection, and are acked", () => {
     register(online(1));
-    harness.touch(online(1, { heardAt: 70 }));
+    harness.heard(online(1, { heardAt: 70 }));
     expect(harness.agents.hold(AGENT)).toMatchObject({ epoch: 1, heardAt: 70 });
     expect([harness.sent.at(-1).frame, harness.validKeys.length]).toEqual(["ack", 2]);
   });
@@ -200,7 +200,7 @@ describe("heartbeats that were gathered", () => {
   test("bring nothing back to a connection that was superseded meanwhile", () => {
     register(online(1));
     harness.takeOver(2);
-    harness.touch(online(1, { heardAt: 70 }));
+    harness.heard(online(1, { heardAt: 70 }));
     expect([harness.agents.owns(AGENT), harness.sent.at(-1)]).toEqual([false, { refused: "not_registered" }]);
   });
 
@@ -215,13 +215,13 @@ describe("heartbeats that were gathered", () => {
   test("are unavailable where no delivery reaches the agent by now", () => {
     register(online(1));
     harness.channel.isReady = false;
-    harness.touch(online(1, { heardAt: 70 }));
+    harness.heard(online(1, { heardAt: 70 }));
     expect([harness.sent.at(-1), harness.agents.hold(AGENT)?.heardAt]).toEqual([{ refused: "unavailable" }, 1]);
   });
 
   test("leave their agent as it was when they have no answer", () => {
     register(online(1));
-    harness.touch({ outcome: "unavailable" });
+    harness.heard({ outcome: "unavailable" });
     expect([harness.sent.at(-1), harness.agents.isOutcomeUnknown(AGENT)]).toEqual([{ refused: "unavailable" }, false]);
   });
 
@@ -229,7 +229,7 @@ describe("heartbeats that were gathered", () => {
     register(online(1));
     const { length } = harness.sent;
     Object.assign(harness.connection, { isClosing: true });
-    harness.touch(online(1));
+    harness.heard(online(1));
     expect(harness.sent).toHaveLength(length);
   });
 });

@@ -15,7 +15,7 @@ import {
   presence,
   requestOf,
 } from "./envelopes.ts";
-import { assertAs, ClockedLink, held, type Incoming, type Pod, redisBench } from "./kit.ts";
+import { ClockedLink, held, type Incoming, type Pod, redisBench, restoreAs } from "./kit.ts";
 
 const bench = redisBench();
 const REFUSED = { outcome: "not_accepted_by_target" };
@@ -169,7 +169,7 @@ describe("sessions", () => {
   test("that others requested while Redis did not know whom the agent accepts are not told to it", async () => {
     await pod.request(MALLORY, BOB);
     const { sessionId } = await pod.request(ALICE, BOB);
-    await assertAs("pod-a", pod, [held({ acceptFrom: acceptFromOf({ accept_from: [ALICE] }) })]);
+    await restoreAs("pod-a", pod, [held({ acceptFrom: acceptFromOf({ accept_from: [ALICE] }) })]);
     const { pending } = presence(await pod.accept(envelopeOf("agent.heartbeat", BOB), { connection: "c1" }));
     expect(pending.map((session) => session.sessionId)).toEqual([sessionId]);
   });
@@ -248,12 +248,12 @@ describe("where Redis lost whom an agent accepts, or has what was said before, a
   });
 });
 
-describe("and an assert", () => {
+describe("and restoring", () => {
   const acceptFrom = acceptFromOf({ accept_from: [ALICE] });
 
   test("has it in force again in a window that knows nothing of the agent", async () => {
     await pod.window.known();
-    await assertAs("pod-a", pod, [held({ acceptFrom })]);
+    await restoreAs("pod-a", pod, [held({ acceptFrom })]);
     expect(await sends(MALLORY)).toEqual(REFUSED);
     expect(await sends(ALICE)).toMatchObject(ACCEPTED);
   });
@@ -262,14 +262,14 @@ describe("and an assert", () => {
     await bench.ear("pod-a");
     const { epoch } = presence(await registers([ALICE]));
     const { epoch: newer } = presence(await registers([MALLORY]));
-    await assertAs("pod-a", pod, [held({ acceptFrom, epoch: epoch as number })]);
-    await assertAs("pod-a", pod, [held({ acceptFrom, epoch: newer as number })]);
+    await restoreAs("pod-a", pod, [held({ acceptFrom, epoch: epoch as number })]);
+    await restoreAs("pod-a", pod, [held({ acceptFrom, epoch: newer as number })]);
     expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
     await registers();
-    await assertAs("pod-a", pod, [held({ acceptFrom, epoch: newer as number })]);
+    await restoreAs("pod-a", pod, [held({ acceptFrom, epoch: newer as number })]);
     expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
     await bench.client.zrem((await bench.keys()).online, BOB);
-    await assertAs("pod-a", pod, [held({ acceptFrom, epoch: newer as number })]);
+    await restoreAs("pod-a", pod, [held({ acceptFrom, epoch: newer as number })]);
     expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
   });
 
@@ -280,7 +280,7 @@ describe("and an assert", () => {
     "says %s anew where a promoted replica has what an older register of the same connection said",
     async (_, says, answer) => {
       const { epoch } = presence(await registers([ALICE, MALLORY]));
-      await assertAs("pod-a", pod, [held({ acceptFrom: says, epoch: (epoch as number) + 1 })]);
+      await restoreAs("pod-a", pod, [held({ acceptFrom: says, epoch: (epoch as number) + 1 })]);
       expect(await sends(CAROL)).toMatchObject(answer);
     },
   );
@@ -293,7 +293,7 @@ describe("and an assert", () => {
     await bench.client.hset(key, BOB, older as string);
     await bench.client.hdel(route, BOB);
     const { epoch } = presence(await pod.heartbeat(BOB));
-    await assertAs("pod-a", pod, [
+    await restoreAs("pod-a", pod, [
       held({ acceptFrom: acceptFromOf({ accept_from: [MALLORY] }), epoch: epoch as number }),
     ]);
     expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
@@ -303,7 +303,7 @@ describe("and an assert", () => {
   test("of a connection that does not know leaves what Redis has, whoever gives way", async () => {
     await bench.ear("pod-a");
     const { epoch } = presence(await registers([ALICE]));
-    await assertAs("pod-b", pod, [held({ connection: "c5", epoch: (epoch as number) + 1 })]);
+    await restoreAs("pod-b", pod, [held({ connection: "c5", epoch: (epoch as number) + 1 })]);
     expect(await sends(MALLORY)).toEqual(REFUSED);
   });
 
@@ -311,9 +311,9 @@ describe("and an assert", () => {
     await bench.ear("pod-a");
     await bench.ear("pod-b");
     const epoch = presence(await registers([MALLORY], { connection: "c1" })).epoch as number;
-    await assertAs("pod-b", pod, [held({ acceptFrom, connection: "c5", epoch: epoch + 1 })]);
+    await restoreAs("pod-b", pod, [held({ acceptFrom, connection: "c5", epoch: epoch + 1 })]);
     expect(await sends(MALLORY)).toEqual(REFUSED);
-    await assertAs("pod-c", pod, [held({ acceptFrom: acceptFromOf({}), connection: "c6", epoch: epoch + 2 })]);
+    await restoreAs("pod-c", pod, [held({ acceptFrom: acceptFromOf({}), connection: "c6", epoch: epoch + 2 })]);
     expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
   });
 });

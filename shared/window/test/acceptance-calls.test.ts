@@ -170,7 +170,7 @@ describe("a batch", () => {
   });
 });
 
-describe("a lane that gathers", () => {
+describe("a queue that gathers", () => {
   let ear: Ear;
   let calls: number;
 

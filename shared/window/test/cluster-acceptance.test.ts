@@ -8,7 +8,7 @@ import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import { PodChannel } from "../src/channel/pod-channel.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
-import { KnownEpochs, RouteAsserter } from "../src/presence/route-restoring.ts";
+import { KnownEpochs, RouteRestorer } from "../src/presence/route-restoring.ts";
 import type { ClusterLinks } from "../src/redis/connect.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
@@ -160,11 +160,11 @@ class PodOnCluster extends Pod<ClusterLinks> {
     });
   }
 
-  async assert(agent: string, connection: string, epoch: number): Promise<(number | null)[]> {
+  async restore(agent: string, connection: string, epoch: number): Promise<(number | null)[]> {
     const { link, window, epochs } = this;
-    const asserter = new RouteAsserter({ link, window, pod: this.#name, epochs, offlineAfterMs });
+    const restorer = new RouteRestorer({ link, window, pod: this.#name, epochs, offlineAfterMs });
     const held = { agent, connection, epoch, heardAt: performance.now(), isCongested: false, credentials: undefined };
-    return await asserter.assert(partitionOf(agent, PARTITIONS), [{ ...held, principal: "key:k" }]);
+    return await restorer.restore(partitionOf(agent, PARTITIONS), [{ ...held, principal: "key:k" }]);
   }
 
   async renewedAt(agent: string): Promise<number> {
@@ -316,7 +316,7 @@ describe("a connection that was superseded", () => {
 
     expect(await former.heartbeat(agent, "c1")).toMatchObject({ outcome: "accepted" });
     await successor.heartbeat(agent, "c2");
-    expect(await successor.assert(agent, "c2", epoch as number)).toEqual([null]);
+    expect(await successor.restore(agent, "c2", epoch as number)).toEqual([null]);
     expect(await former.heartbeat(agent, "c1")).toMatchObject({ outcome: "not_registered", epoch });
     await former.channel.caughtUp();
     expect(former.superseded).toEqual([`c1 ${epoch}`, `c1 ${epoch}`]);

@@ -208,7 +208,7 @@ async function noting(name: string): Promise<Pod<ClusterLinks>> {
 const read = ({ link, window }: Pod<ClusterLinks>) => readSnapshot(link, window);
 
 const placesOf = async (pod: Pod<ClusterLinks>): Promise<string[]> =>
-  [...(await read(pod)).lapses.keys()].map(String).sort();
+  [...(await read(pod)).lostSince.keys()].map(String).sort();
 
 /** A partition that lies elsewhere than the control slot. */
 async function anywhere({ window }: Pod<ClusterLinks>) {
@@ -264,8 +264,8 @@ describe("What figures lack after a promotion:", () => {
     await until("it is recorded", async () => (await placesOf(pods[0]).catch(() => [])).length > 0);
     await until("both have the new primary", () => pods.every(({ link }) => link.links.every(({ up }) => up)));
     expect(await placesOf(pods[0])).toEqual(places.toSorted());
-    const { lapses } = await read(pods[1]);
-    for (const since of lapses.values()) expect(since).toBeLessThanOrEqual(killedAt);
+    const { lostSince } = await read(pods[1]);
+    for (const since of lostSince.values()) expect(since).toBeLessThanOrEqual(killedAt);
     const told = bench.log.map((line) => JSON.parse(line)).filter(({ level, places }) => level === "warn" && places);
     expect(told.map(({ link }) => link).sort()).toEqual(["pod-a", "pod-b"]);
     for (const line of told) expect(line.places.map(String).sort()).toEqual(places.toSorted());
@@ -286,7 +286,7 @@ describe("What figures lack after a promotion:", () => {
     await cluster.resume(replica);
     await cluster.takeOver(replica);
     await until("it is recorded", async () => (await placesOf(pod).catch(() => [])).length > 0);
-    for (const since of (await read(pod)).lapses.values()) expect(since).toBeLessThanOrEqual(acknowledgedAt);
+    for (const since of (await read(pod)).lostSince.values()) expect(since).toBeLessThanOrEqual(acknowledgedAt);
     expect(await replica.ask(`EXISTS ${key}:acknowledged`)).toContain(":0");
     await cluster.mend();
   });
@@ -307,7 +307,7 @@ describe("What figures lack after a promotion:", () => {
     for (const node of others) await cluster.resume(node);
     await cluster.untilPrimary(replica);
     await until("it is recorded", async () => (await placesOf(pod).catch(() => [""])).includes("control"));
-    expect((await read(pod)).lapses.get("control")).toBeLessThanOrEqual(cutOffAt);
+    expect((await read(pod)).lostSince.get("control")).toBeLessThanOrEqual(cutOffAt);
   });
 
   test("A promotion is recorded of a primary that was cut off and still acknowledges when its place is known to be another's", async () => {
@@ -325,7 +325,7 @@ describe("What figures lack after a promotion:", () => {
     // The map is asked for when its time comes: no link goes up once the promotion is found out, which would have it recorded.
     await untilSeen(pod, key, before);
     await until("it is recorded", async () => (await placesOf(pod).catch(() => [""])).includes(String(p)));
-    expect((await read(pod)).lapses.get(p)).toBeLessThanOrEqual(cutOffAt);
+    expect((await read(pod)).lostSince.get(p)).toBeLessThanOrEqual(cutOffAt);
     expect(await primary.ask(`SET ${key}:acknowledged 2`)).toContain("+OK");
     await cluster.mend();
   });

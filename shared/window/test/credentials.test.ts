@@ -7,7 +7,7 @@ import { announceGatewayKey, readCredentials, readGatewayKeys } from "../src/pre
 import type { HeldRoute } from "../src/presence/route-restoring.ts";
 import { controlKeys } from "../src/redis/keys.ts";
 import { ALICE, BOB, envelopeOf } from "./envelopes.ts";
-import { AGENTS_PER_KEY, assertAs, ClockedLink, held, type Pod, redisBench, TEAM } from "./kit.ts";
+import { AGENTS_PER_KEY, ClockedLink, held, type Pod, redisBench, restoreAs, TEAM } from "./kit.ts";
 
 const bench = redisBench();
 const HOUR = 3_600_000;
@@ -90,13 +90,13 @@ describe("what is known of an agent's credentials:", () => {
   });
 });
 
-describe("the credentials of an agent that is asserted", () => {
+describe("the credentials of an agent that is restored", () => {
   beforeEach(async () => {
     pod = await bench.pod({ agentsPerKey: AGENTS_PER_KEY });
     await pod.window.known();
   });
 
-  const asserts = (routes: readonly HeldRoute[], name = "pod-a") => assertAs(name, pod, routes);
+  const restore = (routes: readonly HeldRoute[], name = "pod-a") => restoreAs(name, pod, routes);
   const recordOf = (keyId: string) => ({ keyId, token: `token-of-${keyId}` });
 
   /** What a pod holds of BOB, with credentials for these keys, the newest first. */
@@ -124,29 +124,29 @@ describe("the credentials of an agent that is asserted", () => {
   test("are known as soon as it is present again, until the last ends or its presence is forgotten", async () => {
     const records = ["jkt-b", "jkt-a"].map(recordOf);
     const expiresAt = Date.now() + HOUR;
-    await asserts([held({ credentials: { records, expiresAt } })]);
+    await restore([held({ credentials: { records, expiresAt } })]);
     expect(await readCredentials(pod.link, pod.window, BOB)).toEqual(records);
     expect(await bench.client.pexpiretime(key)).toBe(expiresAt);
     await bench.client.flushall();
     await pod.window.adoptOpenWindow();
     const before = Date.now();
-    await asserts([held({ credentials: { records, expiresAt: expiresAt + 100 * HOUR } })]);
+    await restore([held({ credentials: { records, expiresAt: expiresAt + 100 * HOUR } })]);
     const again = (await bench.keys()).credential(BOB);
     expect(await bench.client.pexpiretime(again)).toBeGreaterThanOrEqual(before + PRESENCE_LIMITS.forgetAfterMs);
     expect(await bench.client.pexpiretime(again)).toBeLessThanOrEqual(Date.now() + PRESENCE_LIMITS.forgetAfterMs);
   });
 
   test("are none of one whose key is listed, or whose last has ended", async () => {
-    await asserts([held()]);
+    await restore([held()]);
     expect(await bench.client.exists(key)).toBe(0);
-    await asserts([held({ epoch: 8, credentials: { records: [recordOf("jkt-a")], expiresAt: Date.now() - 1 } })]);
+    await restore([held({ epoch: 8, credentials: { records: [recordOf("jkt-a")], expiresAt: Date.now() - 1 } })]);
     expect(await bench.client.exists(key)).toBe(0);
   });
 
   test("are known where the connection has its agent already, and Redis lost them alone", async () => {
     await registers("jkt-a", "c1");
     await bench.client.del(key);
-    await asserts([heldUnder(["jkt-a"])]);
+    await restore([heldUnder(["jkt-a"])]);
     expect(await known()).toEqual(["jkt-a"]);
   });
 
@@ -154,9 +154,9 @@ describe("the credentials of an agent that is asserted", () => {
     for (const keyId of ["jkt-a", "jkt-b"]) await registers(keyId, "c1");
     const end = Date.now() + HOUR / 2;
     await bench.client.pexpireat(key, end);
-    await asserts([heldUnder(["jkt-a"])]);
+    await restore([heldUnder(["jkt-a"])]);
     await bench.client.hdel((await bench.keys()).route, BOB);
-    await asserts([heldUnder(["jkt-a"])]);
+    await restore([heldUnder(["jkt-a"])]);
     expect(await known()).toEqual(["jkt-b", "jkt-a"]);
     expect(await bench.client.pexpiretime(key)).toBe(end);
   });
@@ -169,18 +169,18 @@ describe("the credentials of an agent that is asserted", () => {
       ["pod-b", "pod-a"],
     ]) {
       await bench.client.del((await bench.keys()).route, key);
-      for (const name of order) await asserts([name === "pod-a" ? here : there], name);
+      for (const name of order) await restore([name === "pod-a" ? here : there], name);
       expect(await known()).toEqual(["jkt-b"]);
     }
   });
 
   test("stay unknown while Redis is short of memory, and where the agent is not entered", async () => {
     const agents = ["agent://team.a", "agent://team.b", BOB];
-    await asserts(agents.map((agent, n) => heldUnder(["jkt-a"], { agent, ...TEAM, epoch: n + 1 })));
+    await restore(agents.map((agent, n) => heldUnder(["jkt-a"], { agent, ...TEAM, epoch: n + 1 })));
     expect(await bench.client.exists(key)).toBe(0);
     await pod.register(ALICE);
     pod.link.memory.update("used_memory:9\r\nmaxmemory:10\r\n");
-    await asserts([heldUnder(["jkt-a"], { agent: ALICE })]);
+    await restore([heldUnder(["jkt-a"], { agent: ALICE })]);
     expect(await bench.client.exists((await bench.keys()).credential(ALICE))).toBe(0);
   });
 });

@@ -17,7 +17,7 @@ import type {
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import type { PodChannelEvents } from "../src/channel/pod-channel.ts";
 import { principalOf } from "../src/limits/principals.ts";
-import { type HeldRoute, KnownEpochs, RouteAsserter } from "../src/presence/route-restoring.ts";
+import { type HeldRoute, KnownEpochs, RouteRestorer } from "../src/presence/route-restoring.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import type { RedisCalls } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
@@ -317,15 +317,15 @@ export function held(changes: Partial<HeldRoute> = {}): HeldRoute {
   return { ...route, principal: "key:key-1", credentials: undefined, ...changes };
 }
 
-/** A pod asserts; of each route the epoch of the newer owner, or null. */
-export async function assertAs(
+/** A pod restoring; of each route the epoch of the newer owner, or null. */
+export async function restoreAs(
   name: string,
   { link, window }: Pod,
   routes: readonly HeldRoute[],
 ): Promise<(number | null)[]> {
   const { offlineAfterMs } = PRESENCE_LIMITS;
   const options = { link, window, pod: name, offlineAfterMs, agentsPerKey: AGENTS_PER_KEY };
-  return await new RouteAsserter(options).assert(0, routes);
+  return await new RouteRestorer(options).restore(0, routes);
 }
 
 /**

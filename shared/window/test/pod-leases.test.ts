@@ -3,7 +3,7 @@ import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { PodChannel } from "../src/channel/pod-channel.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
-import { RouteAsserter } from "../src/presence/route-restoring.ts";
+import { RouteRestorer } from "../src/presence/route-restoring.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
@@ -155,7 +155,7 @@ describe("a lease", () => {
     expect((await ages())["pod-b"]).toBeLessThan(podLeaseMs);
   });
 
-  test("outlives a reset of the window: what is asserted there is not taken for a dead pod's", async () => {
+  test("outlives a reset of the window: what is restored there is not taken for a dead pod's", async () => {
     await leases({ "pod-a": 0 });
     await resetWindow(pod.link, { partitions: PARTITIONS, deployId: "deploy-1", force: true });
     expect(Object.keys(await ages())).toEqual(["pod-a"]);
@@ -188,8 +188,8 @@ describe("the highest epoch that a pod knows of a partition", () => {
     ["a register", () => knowing.register(agentIn(0, 1))],
     ["a heartbeat", () => knowing.heartbeat(BOB, "c2")],
     [
-      "the assert of another agent",
-      () => asserterOf(knowing).assert(0, [{ ...HELD, agent: agentIn(0, 1), heardAt: performance.now() }]),
+      "the restore of another agent",
+      () => restorerOf(knowing).restore(0, [{ ...HELD, agent: agentIn(0, 1), heardAt: performance.now() }]),
     ],
   ])("goes with %s, and whoever takes an agent over then has a higher one", async (_what, act) => {
     await act();
@@ -200,8 +200,8 @@ describe("the highest epoch that a pod knows of a partition", () => {
 
 const HELD = { connection: "c3", epoch: 5, isCongested: false, principal: "key:k", credentials: undefined } as const;
 
-function asserterOf({ link, window, epochs }: Pod): RouteAsserter {
-  return new RouteAsserter({ link, window, pod: "pod-b", epochs, offlineAfterMs });
+function restorerOf({ link, window, epochs }: Pod): RouteRestorer {
+  return new RouteRestorer({ link, window, pod: "pod-b", epochs, offlineAfterMs });
 }
 
 /** Leases of the partition, by pod: how many ms ago each was renewed. No others are there. */

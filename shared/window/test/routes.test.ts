@@ -3,7 +3,7 @@ import { CREDENTIAL_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.t
 import { until } from "../../../test/support/until.ts";
 import { holderDigestOf } from "../src/limits/principals.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
-import { type HeldRoute, RouteAsserter } from "../src/presence/route-restoring.ts";
+import { type HeldRoute, RouteRestorer } from "../src/presence/route-restoring.ts";
 import { disconnect, RouteReleaser } from "../src/presence/routes.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
@@ -11,7 +11,7 @@ import { partitionOf } from "../src/redis/partitions.ts";
 import { unavailable } from "../src/redis/redis-calls.ts";
 import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, CAROL, envelopeOf, messageOf, presence } from "./envelopes.ts";
-import { AGENTS_PER_KEY, assertAs, held, type Pod, redisBench, TEAM, whileRedisHangs } from "./kit.ts";
+import { AGENTS_PER_KEY, held, type Pod, redisBench, restoreAs, TEAM, whileRedisHangs } from "./kit.ts";
 
 const bench = redisBench();
 let pod: Pod;
@@ -168,7 +168,7 @@ describe("a release", () => {
   }
 });
 
-describe("what a pod asserts:", () => {
+describe("what a pod restoring:", () => {
   const { offlineAfterMs, staleAfterMs, stabilityHoldMs } = PRESENCE_LIMITS;
   const HOUR = 3_600_000;
   let store: PresenceStore;
@@ -179,12 +179,12 @@ describe("what a pod asserts:", () => {
     await pod.window.known();
   });
 
-  const asserts = (routes: readonly HeldRoute[], name = "pod-a", of = pod) => assertAs(name, of, routes);
+  const restore = (routes: readonly HeldRoute[], name = "pod-a", of = pod) => restoreAs(name, of, routes);
 
-  describe("an assert", () => {
+  describe("restoring", () => {
     test("brings an agent back that Redis lost, under its epoch: envelopes reach it", async () => {
       const ear = await bench.ear("pod-a");
-      expect(await asserts([held()])).toEqual([null]);
+      expect(await restore([held()])).toEqual([null]);
       expect(await bench.routes()).toEqual({ [BOB]: "pod-a c1 7" });
       expect(await pod.accept(messageOf(ALICE, BOB))).toMatchObject({ delivery: "online" });
       expect(await ear.lines()).toMatchObject([expect.stringMatching(/^deliver c1 7 agent:\/\/bob - /)]);
@@ -194,16 +194,16 @@ describe("what a pod asserts:", () => {
     test("changes nothing where the connection has the agent, under the same epoch or a newer one", async () => {
       const { epoch } = await pod.register(BOB);
       const before = await bench.client.hgetall((await bench.keys()).route);
-      expect(await asserts([held(), held({ epoch: epoch as number })])).toEqual([null, null]);
+      expect(await restore([held(), held({ epoch: epoch as number })])).toEqual([null, null]);
       expect(await bench.client.hgetall((await bench.keys()).route)).toEqual(before);
     });
 
-    test("gives the connection its epoch back where a replica took over that had an older one: no assert of between takes the agent", async () => {
+    test("gives the connection its epoch back where a replica took over that had an older one: no restoring of between takes the agent", async () => {
       const ear = await bench.ear("pod-a");
       await bench.seed(BOB, "pod-a c1 5", Date.now());
-      expect(await asserts([held({ epoch: 7 })])).toEqual([null]);
+      expect(await restore([held({ epoch: 7 })])).toEqual([null]);
       expect(await bench.routes()).toEqual({ [BOB]: "pod-a c1 7" });
-      expect(await asserts([held({ epoch: 6, connection: "c9" })], "pod-b")).toEqual([7]);
+      expect(await restore([held({ epoch: 6, connection: "c9" })], "pod-b")).toEqual([7]);
       expect(await ear.lines()).toEqual([]);
     });
 
@@ -211,7 +211,7 @@ describe("what a pod asserts:", () => {
       await bench.seed(BOB, "pod-a c1 7", Date.now());
       await bench.client.zrem((await bench.keys()).online, BOB);
       expect((await store.read(BOB)).status).toBe("stale");
-      expect(await asserts([held({ epoch: 6 })])).toEqual([null]);
+      expect(await restore([held({ epoch: 6 })])).toEqual([null]);
       expect(await bench.routes()).toEqual({ [BOB]: "pod-a c1 7" });
       expect(await store.read(BOB)).toMatchObject({ status: "online" });
       expect((await store.count()).ok).toBe(1);
@@ -219,14 +219,14 @@ describe("what a pod asserts:", () => {
 
     test("of an older epoch takes nothing, and tells the newer one", async () => {
       await bench.seed(BOB, "pod-b c9 8", Date.now());
-      expect(await asserts([held()])).toEqual([8]);
+      expect(await restore([held()])).toEqual([8]);
       expect(await bench.routes()).toEqual({ [BOB]: "pod-b c9 8" });
     });
 
     test("of a newer epoch takes the agent, and its older owner is told", async () => {
       const ear = await bench.ear("pod-b");
       await bench.seed(BOB, "pod-b c9 6", Date.now());
-      expect(await asserts([held()])).toEqual([null]);
+      expect(await restore([held()])).toEqual([null]);
       expect(await bench.routes()).toEqual({ [BOB]: "pod-a c1 7" });
       expect(await ear.lines()).toEqual([`superseded c9 7 ${BOB}`]);
     });
@@ -239,14 +239,14 @@ describe("what a pod asserts:", () => {
         ["pod-b", "pod-a"],
       ]) {
         await bench.client.del((await bench.keys()).route);
-        for (const name of order) await asserts([name === "pod-a" ? here : there], name);
+        for (const name of order) await restore([name === "pod-a" ? here : there], name);
         expect(await bench.routes()).toEqual({ [BOB]: "pod-b c9 8" });
       }
     });
 
     test("is followed by epochs that are newer, though the clock that gave them is gone, and that of Redis was set back", async () => {
       const ahead = 2 * Date.now() * 1000;
-      await asserts([held({ epoch: ahead })]);
+      await restore([held({ epoch: ahead })]);
       const { epoch } = await pod.register(BOB, "c2");
       expect(epoch).toBeGreaterThan(ahead);
     });
@@ -254,7 +254,7 @@ describe("what a pod asserts:", () => {
     test("says how old it is: the agent was last heard when the pod heard it, and its hold begins anew", async () => {
       const ageMs = staleAfterMs / 2;
       const before = Date.now();
-      await asserts([held({ heardAt: performance.now() - ageMs })]);
+      await restore([held({ heardAt: performance.now() - ageMs })]);
       const { status, lastSeen, stableInMs } = await store.read(BOB);
       expect(status).toBe("online");
       expect(lastSeen).toBeLessThanOrEqual(Date.now() - ageMs);
@@ -264,7 +264,7 @@ describe("what a pod asserts:", () => {
     });
 
     test("does not bring an agent online that is not heard of any more", async () => {
-      await asserts([held({ heardAt: performance.now() - staleAfterMs - 1 })]);
+      await restore([held({ heardAt: performance.now() - staleAfterMs - 1 })]);
       expect((await store.read(BOB)).status).toBe("stale");
       expect((await store.count()).ok).toBe(0);
       expect(await pod.accept(messageOf(ALICE, BOB))).toMatchObject({ delivery: "stale" });
@@ -273,20 +273,20 @@ describe("what a pod asserts:", () => {
     test("does not make an agent be seen later, or earlier, than it was", async () => {
       const seenAt = Date.now() - 1000;
       await bench.seed(BOB, "pod-b c9 6", seenAt);
-      await asserts([held({ heardAt: performance.now() - staleAfterMs })]);
+      await restore([held({ heardAt: performance.now() - staleAfterMs })]);
       expect(await bench.client.zscore((await bench.keys()).presence, BOB)).toBe(String(seenAt));
-      await asserts([held({ agent: ALICE, heardAt: performance.now() + 60_000 })]);
+      await restore([held({ agent: ALICE, heardAt: performance.now() + 60_000 })]);
       expect((await store.read(ALICE)).lastSeen).toBeLessThanOrEqual(Date.now());
     });
 
     test("keeps the mark of a congested connection", async () => {
-      await asserts([held({ isCongested: true })]);
+      await restore([held({ isCongested: true })]);
       expect(await pod.accept(messageOf(ALICE, BOB))).toMatchObject({ delivery: "stale" });
     });
 
     test("counts the agents of a namespace as registers do, and enters none beyond what there may be", async () => {
       const agents = ["agent://team.a", "agent://team.b", "agent://team.c"];
-      await asserts(agents.map((agent, n) => held({ agent, ...TEAM, epoch: n + 1 })));
+      await restore(agents.map((agent, n) => held({ agent, ...TEAM, epoch: n + 1 })));
       expect(Object.keys(await bench.routes())).toEqual(agents.slice(0, AGENTS_PER_KEY));
       expect(await bench.client.zcard((await bench.keys()).agents(holderDigestOf(TEAM.principal)))).toBe(
         AGENTS_PER_KEY,
@@ -298,11 +298,11 @@ describe("what a pod asserts:", () => {
       const agentsKey = (await bench.keys()).agents(holderDigestOf(TEAM.principal));
       const seenAt = Date.now() + 60_000;
       await bench.client.zadd(agentsKey, seenAt, "agent://team.a");
-      await asserts([held({ agent: "agent://team.a", ...TEAM })]);
+      await restore([held({ agent: "agent://team.a", ...TEAM })]);
       expect(await bench.client.zscore(agentsKey, "agent://team.a")).toBe(String(seenAt));
       await bench.client.del(agentsKey);
       await bench.client.hdel((await bench.keys()).route, "agent://team.a");
-      await asserts([held({ agent: "agent://team.a", ...TEAM })]);
+      await restore([held({ agent: "agent://team.a", ...TEAM })]);
       expect(await bench.client.zcard(agentsKey)).toBe(1);
       expect(await bench.client.pttl(agentsKey)).toBeGreaterThan(0);
     });
@@ -311,13 +311,13 @@ describe("what a pod asserts:", () => {
       await pod.register(ALICE);
       await bench.client.hdel((await bench.keys()).route, ALICE);
       pod.link.memory.update("used_memory:9\r\nmaxmemory:10\r\n");
-      await asserts([held(), held({ agent: ALICE })]);
+      await restore([held(), held({ agent: ALICE })]);
       expect(Object.keys(await bench.routes())).toEqual([ALICE]);
     });
 
     test("does nothing in another window than the one that its pod is in", async () => {
       await resetWindow(pod.link, { partitions: 1, deployId: "next", force: true });
-      await expect(asserts([held()])).rejects.toMatchObject({ code: "unavailable" });
+      await expect(restore([held()])).rejects.toMatchObject({ code: "unavailable" });
       expect(await bench.routes()).toEqual({});
     });
 
@@ -333,16 +333,16 @@ describe("what a pod asserts:", () => {
   });
 
   describe("what waits for an agent", () => {
-    test("that was asserted is told with its next heartbeat, once", async () => {
+    test("that was restored is told with its next heartbeat, once", async () => {
       const { sessionId } = await pod.request(ALICE, BOB);
-      await asserts([held()]);
+      await restore([held()]);
       expect(await pod.heartbeat(BOB)).toMatchObject({ epoch: 7, pending: [{ sessionId }] });
       expect(await pod.heartbeat(BOB)).toMatchObject({ epoch: 7, pending: [] });
     });
   });
 
-  test("a release takes back what was asserted", async () => {
-    await asserts([held()]);
+  test("a release takes back what was restored", async () => {
+    await restore([held()]);
     const releaser = new RouteReleaser({ ...pod, pod: "pod-a" });
     releaser.release([held()]);
     await releaser.flush();
@@ -351,16 +351,16 @@ describe("what a pod asserts:", () => {
 
   test("two hundred routes go with one call, which stays within a MiB with the longest credentials there are", async () => {
     const { link, window } = pod;
-    const asserter = new RouteAsserter({ link, window, pod: "pod-a", offlineAfterMs });
+    const restorer = new RouteRestorer({ link, window, pod: "pod-a", offlineAfterMs });
     const token = "x".repeat(CREDENTIAL_LIMITS.maxCharacters);
     const records = ["a", "b"].map((letter) => ({ keyId: `jkt-${letter.repeat(43)}`, token }));
     const credentials = { records, expiresAt: Date.now() + HOUR };
     const name = `agent://${"b".repeat(60)}`;
     const routes = Array.from({ length: 201 }, (_, n) => held({ agent: name + n, credentials }));
-    const slices = asserter.slices(routes);
+    const slices = restorer.slices(routes);
     expect(slices.map(([, { length }]) => length)).toEqual([200, 1]);
     const calls = jest.spyOn(link, "run");
-    for (const [p, slice] of slices) await asserter.assert(p, slice);
+    for (const [p, slice] of slices) await restorer.restore(p, slice);
     const sizes = calls.mock.calls.map(([, keys, args = []]) => [...keys, ...args].join(" ").length);
     expect(Math.max(...sizes)).toBeLessThan(REDIS_LIMITS.acceptanceBatchBytes);
     expect(Object.keys(await bench.routes())).toHaveLength(201);

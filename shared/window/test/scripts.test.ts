@@ -9,9 +9,9 @@ import { readSnapshot } from "../src/counters/snapshot.ts";
 import { PrincipalAgentsReader, PrincipalShares } from "../src/limits/principal-bounds.ts";
 import { RateLimit } from "../src/limits/rate-limit.ts";
 import { announceGatewayKey, readCredentials, readGatewayKeys } from "../src/presence/credentials.ts";
-import { Touches } from "../src/presence/heartbeat-writer.ts";
+import { HeartbeatWriter } from "../src/presence/heartbeat-writer.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
-import { RouteAsserter } from "../src/presence/route-restoring.ts";
+import { RouteRestorer } from "../src/presence/route-restoring.ts";
 import { CongestionMarks, disconnect, RouteReleaser } from "../src/presence/routes.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import {
@@ -253,17 +253,17 @@ async function runEveryScript(partitions: number): Promise<void> {
   await agentsReader.read("key:k", [BOB]);
   const mark = { agent: BOB, connection: "c1", epoch: epoch as number, isCongested: true };
   await new CongestionMarks({ link, window, pod: "pod-a" }).write([mark]);
-  const asserter = new RouteAsserter({ ...pod, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });
+  const restorer = new RouteRestorer({ ...pod, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });
   const bringer = { principal: "key:k", hasNamespace: true } as const;
   const credentials = { records: [{ keyId: "jkt-a", token: "a.b.c" }], expiresAt: Date.now() + 1000 };
   const held = { ...mark, agent: BOB, heardAt: performance.now(), credentials, ...bringer };
-  for (const [p, slice] of asserter.slices([held])) await asserter.assert(p, slice);
+  for (const [p, slice] of restorer.slices([held])) await restorer.restore(p, slice);
   await leaseConnections(link, "pod-a", 1);
   await new PrincipalShares({ link, partitions, pod: "pod-a" }).lease("key_envelopes", ["key:k"]);
-  const touches = new Touches({ ...pod, pod: "pod-a", agentsPerKey: 1, logger: LOGGER });
-  const touch = { envelope: envelopeOf("agent.heartbeat", BOB), connection: "c1", credential: credentials };
-  const [answer] = await touches.write(touches.partitionOf(BOB), [
-    { item: { ...touch, ...bringer }, epoch: epoch as number, heardAt: performance.now() },
+  const writer = new HeartbeatWriter({ ...pod, pod: "pod-a", agentsPerKey: 1, logger: LOGGER });
+  const beat = { envelope: envelopeOf("agent.heartbeat", BOB), connection: "c1", credential: credentials };
+  const [answer] = await writer.write(writer.partitionOf(BOB), [
+    { item: { ...beat, ...bringer }, epoch: epoch as number, heardAt: performance.now() },
   ]);
   if (answer?.outcome !== "accepted") throw new Error("the heartbeat was left to acceptance");
   releaser.release([{ agent: BOB, connection: "c1", epoch: epoch as number }]);

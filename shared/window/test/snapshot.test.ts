@@ -251,7 +251,7 @@ describe("what a window may lack", () => {
     pod = await bench.pod({ partitions: PARTITIONS });
   });
 
-  const lapses = async () => (await readSnapshot(pod.link, pod.window)).lapses;
+  const lostSince = async () => (await readSnapshot(pod.link, pod.window)).lostSince;
   const record = (...noted: [Place, number][]) =>
     recordPromotions(
       pod.link,
@@ -267,17 +267,17 @@ describe("what a window may lack", () => {
   }
 
   test("is nothing, of one that began empty", async () => {
-    expect([...(await lapses())]).toEqual([]);
+    expect([...(await lostSince())]).toEqual([]);
   });
 
   test("is known since the earliest time that anybody records, whoever comes first", async () => {
     await record([1, 3000]);
-    const first = (await lapses()).get(1) as number;
+    const first = (await lostSince()).get(1) as number;
     await record([1, 60_000]);
-    const earlier = (await lapses()).get(1) as number;
+    const earlier = (await lostSince()).get(1) as number;
     expect(earlier).toBeLessThan(first - 30_000);
     await record([1, 1000]);
-    expect([...(await lapses())]).toEqual([[1, earlier]]);
+    expect([...(await lostSince())]).toEqual([[1, earlier]]);
   });
 
   test("is known since the window began of a primary that nobody who records it ever reached", async () => {
@@ -286,15 +286,15 @@ describe("what a window may lack", () => {
     // A silence is told in whole ms, rounded up.
     await until("the window is older than the silence", () => Date.now() > startedAt + 1);
     await record([1, 0]);
-    expect([...(await lapses())]).toEqual([[1, startedAt]]);
+    expect([...(await lostSince())]).toEqual([[1, startedAt]]);
   });
 
   test("is known of a promotion since its primary fell silent, once, whoever else records it, and later ones", async () => {
     const before = Date.now();
     await record([1, 5000], ["control", 3000]);
-    const first = await lapses();
+    const first = await lostSince();
     await Promise.all([record([1, 0], [11, 0]), record([1, 0], [11, 0])]);
-    const noted = await lapses();
+    const noted = await lostSince();
     expect([...noted.keys()]).toEqual([1, "control", 11]);
     expect(noted.get(1)).toBe(first.get(1));
     expect(before - (noted.get(1) as number)).toBeGreaterThan(4000);
@@ -304,33 +304,33 @@ describe("what a window may lack", () => {
   test("is not recorded of a window that was replaced, but of the next", async () => {
     await resetWindow(pod.link, { partitions: PARTITIONS, deployId: "deploy-2", force: false });
     await record([2, 0]);
-    expect([...(await lapses()).keys()]).toEqual([2]);
+    expect([...(await lostSince()).keys()]).toEqual([2]);
   });
 
   test("is a partition that was lost, from when its loss was seen, and what was noted before", async () => {
     await record([3, 0]);
     await lose(partitionKeys.window(1));
-    const noted = await lapses();
+    const noted = await lostSince();
     expect([...noted.keys()].toSorted()).toEqual([1, 3]);
     expect(noted.get(1)).toBe(pod.window.current.startedAt);
   });
 
   test("is what is counted for all partitions, once the control slot was lost", async () => {
     await lose(controlKeys.window);
-    expect([...(await lapses())]).toEqual([["control", pod.window.current.startedAt]]);
+    expect([...(await lostSince())]).toEqual([["control", pod.window.current.startedAt]]);
   });
 
   test("is forgotten by a reset, which keeps nothing", async () => {
     await record([3, 0]);
     await lose(partitionKeys.window(1));
     await resetWindow(pod.link, { partitions: PARTITIONS, deployId: "deploy-1", force: true });
-    expect([...(await lapses())]).toEqual([]);
+    expect([...(await lostSince())]).toEqual([]);
   });
 
   test("is nothing of a Redis that came back empty: all of it began anew", async () => {
     await record([3, 0]);
     await bench.client.flushall();
     await pod.window.adoptOpenWindow();
-    expect([...(await lapses())]).toEqual([]);
+    expect([...(await lostSince())]).toEqual([]);
   });
 });

@@ -5,13 +5,13 @@ import type { ReportSource } from "../window-reader.ts";
 export function completenessOf(
   source: ReportSource & Partial<Pick<ReportSource<"presence">, "presence">>,
 ): Completeness {
-  const { windowStartedAt, partitions, lapses, presence } = source;
+  const { windowStartedAt, partitions, lostSince, presence } = source;
   const missing = [...new Set([...source.missing, ...(presence?.missing ?? [])])].sort((a, b) => a - b);
-  const mayLack = [...lapses.keys()].filter((place) => place !== "control").sort((a, b) => a - b);
-  const since = [...lapses.values(), ...(missing.length > 0 ? [windowStartedAt] : [])];
+  const mayLack = [...lostSince.keys()].filter((place) => place !== "control").sort((a, b) => a - b);
+  const since = [...lostSince.values(), ...(missing.length > 0 ? [windowStartedAt] : [])];
   return {
     complete: since.length === 0,
     may_lack_since: since.length === 0 ? null : Math.min(...since),
-    partitions: { total: partitions, missing, may_lack: mayLack, control_may_lack: lapses.has("control") },
+    partitions: { total: partitions, missing, may_lack: mayLack, control_may_lack: lostSince.has("control") },
   };
 }

@@ -40,9 +40,9 @@ function deliveryOf(acceptance: Acceptance): DeliveryStatus | undefined {
 
 /**
  * The queue of one partition, of which one call at a time is under way. Calls begin at least `gatherMs` apart, so that what comes
- * in meanwhile goes together, unless one is full before: what comes alone to a lane that was idle for so long goes at once.
+ * in meanwhile goes together, unless one is full before: what comes alone to a queue that was idle for so long goes at once.
  */
-export class Lane {
+export class PartitionQueue {
   readonly partition: number;
   /** True from the first item that waits until none does. */
   isRunning = false;
@@ -119,7 +119,7 @@ export class Acceptor {
   readonly #limits: AgentLimits;
   readonly #epochs: KnownEpochs;
   readonly #logger: Logger;
-  readonly #lanes: Lane[];
+  readonly #queues: PartitionQueue[];
   #observer: AcceptanceObserver | undefined;
 
   constructor(
@@ -146,7 +146,9 @@ export class Acceptor {
     this.#epochs = options.epochs ?? new KnownEpochs(options.window.partitions);
     this.#logger = options.logger;
     const { gatherMs = 0 } = options;
-    this.#lanes = everyPartition(options.window.partitions).map((partition) => new Lane(partition, gatherMs));
+    this.#queues = everyPartition(options.window.partitions).map(
+      (partition) => new PartitionQueue(partition, gatherMs),
+    );
     // Redis takes nothing back of a script that fails: were a command refused that not every call has, as by the users of an
     // older version, the guard would know what nobody got.
     const nobody = partitionKeys.podChannel(0, "-");
@@ -165,11 +167,11 @@ export class Acceptor {
   /** Accepts one envelope; `item.done` gets the outcome within a second, whatever Redis does. */
   accept(item: AcceptanceItem): void {
     const placed = this.#place(item);
-    const lane = this.#lanes[placed.partition] as Lane;
-    lane.push(placed);
-    if (lane.isRunning) return;
-    lane.isRunning = true;
-    setImmediate(() => void this.#run(lane));
+    const queue = this.#queues[placed.partition] as PartitionQueue;
+    queue.push(placed);
+    if (queue.isRunning) return;
+    queue.isRunning = true;
+    setImmediate(() => void this.#run(queue));
   }
 
   /** Whether an envelope goes through `prepare` before `accept`. */
@@ -207,14 +209,14 @@ export class Acceptor {
     };
   }
 
-  async #run(lane: Lane): Promise<void> {
-    while (!lane.isEmpty) {
-      const untilDue = lane.untilDue();
+  async #run(queue: PartitionQueue): Promise<void> {
+    while (!queue.isEmpty) {
+      const untilDue = queue.untilDue();
       if (untilDue !== undefined) await untilDue;
-      const batch = lane.takeBatch().filter((item) => !this.#dropIfAbandoned(item));
-      if (batch.length > 0) await this.#acceptBatch(lane, batch);
+      const batch = queue.takeBatch().filter((item) => !this.#dropIfAbandoned(item));
+      if (batch.length > 0) await this.#acceptBatch(queue, batch);
     }
-    lane.isRunning = false;
+    queue.isRunning = false;
   }
 
   #dropIfAbandoned(item: PlacedItem): boolean {
@@ -223,16 +225,16 @@ export class Acceptor {
     return true;
   }
 
-  async #acceptBatch(lane: Lane, batch: readonly PlacedItem[]): Promise<void> {
+  async #acceptBatch(queue: PartitionQueue, batch: readonly PlacedItem[]): Promise<void> {
     let outcomes: readonly Acceptance[];
     const sentAt = performance.now();
     try {
-      const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window, batch));
+      const reply = await this.#window.inWindow((window) => this.#call(queue.partition, window, batch));
       outcomes = decodeReply(batch, reply, sentAt);
     } catch (err) {
       this.#logFault(err, "an acceptance failed");
       // What waits behind a call without answer has waited long enough: it is refused as well, and can be sent again.
-      const behind = lane.takeAll();
+      const behind = queue.takeAll();
       const undone = { ...UNDONE, ...placeIn(err) };
       const unanswered = { outcome: "unavailable", ...placeIn(err) } as const;
       for (const item of batch) this.#finish(item, isUndone(err) ? undone : unanswered);
@@ -276,7 +278,7 @@ export class Acceptor {
     }
   }
 
-  /** Nothing that is called here stops the lane, nor the outcome on its way to whom it is for. */
+  /** Nothing that is called here stops the queue, nor the outcome on its way to whom it is for. */
   #finish(item: PlacedItem, acceptance: Acceptance): void {
     item.acceptSpan?.end(outcomeAttributes(acceptance));
     try {

@@ -4,7 +4,7 @@ import { everyPartition, reachedOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { PartitionKeys, WholeKeys } from "../redis/window-keys.ts";
 import { parseSessionProof, type SessionProof } from "../sessions/records.ts";
-import { type Lapses, lapsesOf } from "../window/data-loss.ts";
+import { type LostSince, lostSinceOf } from "../window/data-loss.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
 /**
@@ -51,7 +51,7 @@ export interface WindowSnapshot {
   /** Partitions that could not be read now: their figures are not in here. */
   readonly missing: readonly number[];
   /** What the window may lack. */
-  readonly lapses: Lapses;
+  readonly lostSince: LostSince;
   /** Moved by acceptance; exact. */
   readonly counters: Counts;
   /** Published envelopes of the last 60 minutes, by minute of Unix time; a minute without any is left out. */
@@ -87,7 +87,7 @@ export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Pro
       deployId,
       partitions: window.partitions,
       missing,
-      lapses: lapsesOf(keys, promoted),
+      lostSince: lostSinceOf(keys, promoted),
       counters: sum(parts.map((part) => part.counters)),
       minutes: withinLastHour(sum(parts.map((part) => part.minutes)), control.now),
       proofs: retained(parts),

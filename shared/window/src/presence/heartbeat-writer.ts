@@ -23,7 +23,7 @@ import { CONGESTED, formatRouteOwner } from "./presence.ts";
 import { KnownEpochs } from "./route-restoring.ts";
 
 /** A heartbeat of an agent that its connection owns. */
-export interface Touch {
+export interface OwnedHeartbeat {
   readonly item: Pick<
     AcceptanceItem,
     "envelope" | "connection" | "isCongested" | "credential" | "principal" | "hasNamespace"
@@ -34,14 +34,14 @@ export interface Touch {
   readonly heardAt: number;
 }
 
-/** Null where a touch is not all that comes of the heartbeat: nothing was done, and acceptance decides. */
-export type TouchAnswer = PresenceAcceptance | Unavailable | null;
+/** Null where a write is not all that comes of the heartbeat: nothing was done, and acceptance decides. */
+export type HeartbeatAnswer = PresenceAcceptance | Unavailable | null;
 
 /**
- * Writes when agents were last heard, those of many heartbeats in one call. A touch gives nobody an agent: it is for those
- * whose connections own them, compared by pod, connection and epoch. Source: docs/redis.md#touches.
+ * Writes when agents were last heard, those of many heartbeats in one call. A write gives nobody an agent: it is for those
+ * whose connections own them, compared by pod, connection and epoch. Source: docs/redis.md#heartbeat-writer.
  */
-export class Touches {
+export class HeartbeatWriter {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #pod: string;
@@ -82,42 +82,42 @@ export class Touches {
   }
 
   /**
-   * Sent before this returns, so that what is sent later finds it done. @param touches of agents of one partition, as many as one call takes.
+   * Sent before this returns, so that what is sent later finds it done. @param heartbeats of agents of one partition, as many as one call takes.
    * @returns the answer of each.
    */
-  async write(partition: number, touches: readonly Touch[]): Promise<readonly TouchAnswer[]> {
+  async write(partition: number, heartbeats: readonly OwnedHeartbeat[]): Promise<readonly HeartbeatAnswer[]> {
     try {
-      const inWindow = (window: WindowIdentity) => this.#call(partition, window, touches);
+      const inWindow = (window: WindowIdentity) => this.#call(partition, window, heartbeats);
       // To ask first whether another window is being entered would let a release overtake it.
       const answers = (await inWindow(this.#window.current)) ?? (await this.#window.inWindow(inWindow));
-      this.#observe(touches, answers);
+      this.#observe(heartbeats, answers);
       return answers;
     } catch (err) {
       // A ServiceError is none: its link has logged what Redis did not carry out.
       if (!(err instanceof ServiceError)) this.#logger.error({ err }, "a call for heartbeats failed");
       const failed = { ...(isUndone(err) ? UNDONE : { outcome: "unavailable" as const }), ...placeIn(err) };
-      return touches.map(() => failed);
+      return heartbeats.map(() => failed);
     }
   }
 
   async #call(
     partition: number,
     { id, keys: names }: WindowIdentity,
-    touches: readonly Touch[],
-  ): Promise<TouchAnswer[] | null> {
+    heartbeats: readonly OwnedHeartbeat[],
+  ): Promise<HeartbeatAnswer[] | null> {
     const { presence, online, route, clock, counters } = names.partition(partition);
     const record = partitionKeys.window(partition);
     const keys = [record, presence, online, route, clock, counters];
     const numberOf = keyNumbers(keys);
     const endsAt = performance.now() + REDIS_LIMITS.commandTimeoutMs;
-    const before = touches.map(({ heardAt }) => Math.round(endsAt - heardAt));
+    const before = heartbeats.map(({ heardAt }) => Math.round(endsAt - heardAt));
     const args = [
       id,
       PRESENCE_LIMITS.staleAfterMs,
       PRESENCE_LIMITS.forgetAfterMs,
       GUARD_AHEAD_MS,
       this.#window.partitions === 1 ? 0 : this.#epochs.highestIn(partition),
-      ...touches.flatMap(({ item, epoch }, n) => {
+      ...heartbeats.flatMap(({ item, epoch }, n) => {
         const bucket = guardBucketOf(partition, item);
         return [
           bucket.endsAt,
@@ -134,14 +134,14 @@ export class Touches {
     const reply = await this.#link.runByDeadline("write_heartbeats", keys, args);
     if (reply[0] === "window") return null;
     const [, now, deadline, letters] = reply as [string, string, string, string];
-    return touches.map((touch, n) => {
+    return heartbeats.map((heartbeat, n) => {
       if (letters.charAt(n) !== "t") return null;
-      return accepted(touch, Math.min(Number(now), Number(deadline) - (before[n] as number)));
+      return accepted(heartbeat, Math.min(Number(now), Number(deadline) - (before[n] as number)));
     });
   }
 
   /** What is kept of the agent beside its route, and ends when it is renewed no more. */
-  #renewed(item: Touch["item"], keys: PartitionKeys, numberOf: (key: string) => number): string {
+  #renewed(item: OwnedHeartbeat["item"], keys: PartitionKeys, numberOf: (key: string) => number): string {
     const [agents] = agentLimitArgs(item, keys, this.#limits, numberOf);
     if (agents === "" && item.credential === undefined) return "";
     const { credential, envelope } = item;
@@ -149,9 +149,9 @@ export class Touches {
     return [agents || 0, ...ofCredential].join(" ");
   }
 
-  #observe(touches: readonly Touch[], answers: readonly TouchAnswer[]): void {
+  #observe(heartbeats: readonly OwnedHeartbeat[], answers: readonly HeartbeatAnswer[]): void {
     try {
-      touches.forEach(({ item }, n) => {
+      heartbeats.forEach(({ item }, n) => {
         const answer = answers[n];
         if (answer) this.#observer?.settled(item, answer);
       });
@@ -162,7 +162,7 @@ export class Touches {
 }
 
 /** @param lastSeen Unix ms, by the clock of Redis. */
-function accepted({ epoch, heardAt }: Touch, lastSeen: number): PresenceAcceptance {
+function accepted({ epoch, heardAt }: OwnedHeartbeat, lastSeen: number): PresenceAcceptance {
   return {
     outcome: "accepted",
     about: "presence",

@@ -16,7 +16,7 @@ import { CONGESTED } from "./presence.ts";
 import { inSlices, type Route } from "./routes.ts";
 
 /**
- * The highest epoch of each partition that a pod knows of. Its registers, heartbeats and asserts carry it, and the clock that gives
+ * The highest epoch of each partition that a pod knows of. Its registers, heartbeats and restored routes carry it, and the clock that gives
  * epochs rises to it: so a replica that took over, and lacks the last of them, gives none twice.
  */
 export class KnownEpochs {
@@ -58,8 +58,8 @@ export interface HeldRoute extends Route, AgentBringer {
   readonly acceptFrom?: string | undefined;
 }
 
-/** Enters routes of one pod again that Redis may have lost. Source: docs/redis.md#asserts. */
-export class RouteAsserter {
+/** Enters routes of one pod again that Redis may have lost. Source: docs/redis.md#route-restoring. */
+export class RouteRestorer {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #pod: string;
@@ -89,7 +89,7 @@ export class RouteAsserter {
     return this.#window.partitions;
   }
 
-  /** What one call of `assert` takes each. */
+  /** What one call of `restore` takes each. */
   slices<T extends { readonly agent: string }>(items: readonly T[]): (readonly [number, readonly T[]])[] {
     return inSlices(items, this.#window.partitions);
   }
@@ -102,7 +102,7 @@ export class RouteAsserter {
    * @returns of each route the epoch of the newer owner that has the agent, or null.
    * @throws ServiceError `unavailable`.
    */
-  async assert(p: number, routes: readonly HeldRoute[]): Promise<(number | null)[]> {
+  async restore(p: number, routes: readonly HeldRoute[]): Promise<(number | null)[]> {
     const { id, keys } = this.#window.current;
     const { presence, online, route, clock, acceptFrom } = keys.partition(p);
     const record = partitionKeys.window(p);

@@ -7,7 +7,7 @@ import type { WindowKeys } from "../redis/window-keys.ts";
 import type { ProcessWindow } from "./process-window.ts";
 
 /** Since when something may be missing in a place that lost something, Unix ms. Source: docs/reports.md#complete. */
-export type Lapses = ReadonlyMap<Place, number>;
+export type LostSince = ReadonlyMap<Place, number>;
 
 /**
  * Notes in the control slot which partitions a replica took over that nobody had asked to, and tells the log. All that see a
@@ -48,7 +48,7 @@ export class SeenPromotions {
   }
 
   /** Those seen since a window began to keep state. @param keys of that window. @param now Unix ms by the clock of Redis. */
-  in(keys: WindowKeys, now: number): Lapses {
+  in(keys: WindowKeys, now: number): LostSince {
     const unixTimeOf = (monotonicMs: number) => Math.floor(now - (performance.now() - monotonicMs));
     const seen = [...this.#seen].filter(([, { seenAt }]) => unixTimeOf(seenAt) > beginningOf(keys));
     // Of a primary that this process never reached, or whose replicas it never knew to follow, nothing later is known.
@@ -80,19 +80,19 @@ function placesOf({ hasSlot }: Promotion, partitions: number): Place[] {
 }
 
 /** What a window may lack, by the names of its keys and what was noted of promotions. Pure. */
-export function lapsesOf(keys: WindowKeys, promoted: string): Lapses {
+export function lostSinceOf(keys: WindowKeys, promoted: string): LostSince {
   const { number, generations } = keys;
-  const lapses = new Map<Place, number>();
+  const lostSince = new Map<Place, number>();
   for (const [, place, since] of promoted.matchAll(/(\w+)@(\d+) /g)) {
-    lapses.set(place === "control" ? place : Number(place), Number(since));
+    lostSince.set(place === "control" ? place : Number(place), Number(since));
   }
   // State of a window that began empty is as old as the window; what was lost since begins later.
   const began = beginningOf(keys);
   for (const [p, generation] of generations.entries()) {
-    if (generation !== null && generation > began) lapses.set(p, generation);
+    if (generation !== null && generation > began) lostSince.set(p, generation);
   }
-  if (number > Math.max(...knownIn(keys))) lapses.set("control", number);
-  return lapses;
+  if (number > Math.max(...knownIn(keys))) lostSince.set("control", number);
+  return lostSince;
 }
 
 /** Since when state is kept that no loss has ended, Unix ms. */

@@ -1,4 +1,4 @@
-import type { HeldRoute, RouteAsserter } from "relay-window/presence/route-restoring.ts";
+import type { HeldRoute, RouteRestorer } from "relay-window/presence/route-restoring.ts";
 import type { RouteReleaser } from "relay-window/presence/routes.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Authority } from "./authority.ts";
@@ -8,7 +8,7 @@ import type { Hold } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 
 export interface AssertsOptions {
-  readonly asserter: RouteAsserter;
+  readonly restorer: RouteRestorer;
   readonly releaser: RouteReleaser;
   readonly connections: Iterable<Connection>;
   readonly registrar: Registrar;
@@ -23,11 +23,11 @@ interface Held {
 /**
  * Has the agents of the pod present again where Redis may have lost them, before their next heartbeats: of all partitions in
  * another window, and of each whose channel is back after publishes that nobody heard. One call at a time, each with what is
- * true when it is sent; what Redis did not take is asserted again with the next `flush`. Source: docs/redis.md#asserts.
+ * true when it is sent; what Redis did not take is restored again with the next `flush`. Source: docs/redis.md#route-restoring.
  */
-export class Asserts {
+export class RouteRestoring {
   readonly #options: AssertsOptions;
-  /** Partitions whose agents are to be asserted. */
+  /** Partitions whose agents are to be restored. */
   #due = new Set<number>();
   #running: Promise<void> | undefined;
 
@@ -35,9 +35,9 @@ export class Asserts {
     this.#options = options;
   }
 
-  /** Resolves when all was asserted, or Redis did not answer. */
+  /** Resolves when all was restored, or Redis did not answer. */
   all(): Promise<void> {
-    return this.ofPartitions(everyPartition(this.#options.asserter.partitions));
+    return this.ofPartitions(everyPartition(this.#options.restorer.partitions));
   }
 
   /** The same of the agents of some partitions. */
@@ -46,7 +46,7 @@ export class Asserts {
     return this.flush();
   }
 
-  /** Asserts what is due. */
+  /** RouteRestoring what is due. */
   flush(): Promise<void> {
     if (this.#due.size > 0) this.#running ??= this.#run();
     return this.#running ?? Promise.resolve();
@@ -69,39 +69,39 @@ export class Asserts {
       connection.agents.owned().map((agent) => ({ connection, agent })),
     );
     const failed = new Set<number>();
-    for (const [partition, slice] of this.#options.asserter.slices(held)) {
+    for (const [partition, slice] of this.#options.restorer.slices(held)) {
       if (!due.has(partition) || failed.has(partition)) continue;
-      await this.#assert(partition, slice).catch(() => failed.add(partition));
+      await this.#restore(partition, slice).catch(() => failed.add(partition));
     }
     return failed;
   }
 
-  async #assert(partition: number, slice: readonly Held[]): Promise<void> {
-    const { asserter, registrar, releaser } = this.#options;
-    const asserted = slice.flatMap((held) => {
+  async #restore(partition: number, slice: readonly Held[]): Promise<void> {
+    const { restorer, registrar, releaser } = this.#options;
+    const restored = slice.flatMap((held) => {
       const mark = new CarriedMark(held.connection);
       const route = this.#routeOf(held, mark);
       return route === undefined ? [] : { held, route, mark };
     });
-    if (asserted.length === 0) return;
+    if (restored.length === 0) return;
     try {
-      const epochs = await asserter.assert(
+      const epochs = await restorer.restore(
         partition,
-        asserted.map(({ route }) => route),
+        restored.map(({ route }) => route),
       );
-      for (const [n, { held }] of asserted.entries()) {
+      for (const [n, { held }] of restored.entries()) {
         const newer = epochs[n] ?? null;
         if (newer !== null) void registrar.supersedeInOrder(held.connection, held.agent, newer);
       }
     } finally {
-      for (const { mark } of asserted) mark.settled();
-      // It may have been released before the assert was carried out, as an assert without an answer may have been.
-      const gone = asserted.filter(({ held }) => this.#holdOf(held) === undefined);
+      for (const { mark } of restored) mark.settled();
+      // It may have been released before the restore was carried out, as restoring without an answer may have been.
+      const gone = restored.filter(({ held }) => this.#holdOf(held) === undefined);
       if (gone.length > 0) releaser.release(gone.map(({ route }) => route));
     }
   }
 
-  /** What is asserted; undefined when the connection does not hold the agent any more, or deliveries do not reach it. */
+  /** What is restored; undefined when the connection does not hold the agent any more, or deliveries do not reach it. */
   #routeOf(held: Held, mark: CarriedMark): HeldRoute | undefined {
     const { registrar, authority } = this.#options;
     const { connection, agent } = held;

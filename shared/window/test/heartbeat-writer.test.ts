@@ -2,19 +2,19 @@ import { beforeEach, describe, expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { holderDigestOf } from "../src/limits/principals.ts";
-import { type Touch, type TouchAnswer, Touches } from "../src/presence/heartbeat-writer.ts";
+import { type HeartbeatAnswer, HeartbeatWriter, type OwnedHeartbeat } from "../src/presence/heartbeat-writer.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, envelopeOf, presence } from "./envelopes.ts";
 import {
   AGENTS_PER_KEY,
-  assertAs,
   ClockedLink,
   held,
   LOGGER,
   type Pod,
   redisBench,
+  restoreAs,
   TEAM,
   whileRedisHangs,
 } from "./kit.ts";
@@ -38,15 +38,19 @@ beforeEach(async () => {
 });
 
 /** A heartbeat of BOB on c1, which came in a moment ago. */
-function beat(changes: Partial<Touch["item"]> = {}, of: Partial<Touch> = {}): Touch {
+function beat(changes: Partial<OwnedHeartbeat["item"]> = {}, of: Partial<OwnedHeartbeat> = {}): OwnedHeartbeat {
   const item = { envelope: envelopeOf("agent.heartbeat", BOB), connection: "c1", principal: "key:key-1" as const };
   return { item: { ...item, ...changes }, epoch, heardAt: performance.now() - HEARD_AGO, ...of };
 }
 
-function touch(touches: readonly Touch[], of: Pick<Pod, "link" | "window" | "epochs"> = pod, name = "pod-a") {
+function write(
+  heartbeats: readonly OwnedHeartbeat[],
+  of: Pick<Pod, "link" | "window" | "epochs"> = pod,
+  name = "pod-a",
+) {
   const { link, window, epochs } = of;
   const options = { link, window, epochs, pod: name, agentsPerKey: AGENTS_PER_KEY, logger: LOGGER };
-  return new Touches(options).write(0, touches);
+  return new HeartbeatWriter(options).write(0, heartbeats);
 }
 
 const routeRecord = async (agent = BOB) => await bench.client.hget((await bench.keys()).route, agent);
@@ -74,11 +78,11 @@ async function everything(): Promise<unknown[]> {
   ]);
 }
 
-describe("the touches of one call", () => {
+describe("the heartbeats of one call", () => {
   test("say of each agent when it was heard, not when they were written, by the clock of Redis", async () => {
     await heardAgo(10_000);
     const before = Date.now();
-    const [answer] = await touch([beat()]);
+    const [answer] = await write([beat()]);
     const lastSeen = await seenAt();
     expect(answer).toMatchObject({ outcome: "accepted", about: "presence", status: "online", epoch, lastSeen });
     // The clock of Redis is known to within a round trip, and never taken for later than it is.
@@ -95,7 +99,7 @@ describe("the touches of one call", () => {
       beat({ envelope: envelopeOf("agent.heartbeat", agent) }, { epoch: epochs[n] as number }),
     );
     await bench.client.config("RESETSTAT");
-    const answers = await touch(beats);
+    const answers = await write(beats);
     const { evalsha, hmget, smismember, hset, zadd, sadd, hincrby } = await bench.commandCalls();
     expect(answers.map((answer) => answer?.outcome)).toEqual(agents.map(() => "accepted"));
     expect({ evalsha, hmget, hset, zadd, hincrby }).toEqual({ evalsha: 1, hmget: 1, hset: 1, zadd: 2, hincrby: 1 });
@@ -108,7 +112,7 @@ describe("the touches of one call", () => {
     const envelope = envelopeOf("agent.heartbeat", BOB);
     const counted = async () => Number(await bench.client.hget((await bench.keys()).counters, "websocket_accepted"));
     const before = await counted();
-    await touch([beat({ envelope }), beat()]);
+    await write([beat({ envelope }), beat()]);
     expect(await counted()).toBe(before + 2);
     expect(await pod.accept(envelope)).toMatchObject({ outcome: "duplicate", status: "online", epoch });
     const [bucket = ""] = await bench.client.keys("relay:*:seen:*");
@@ -116,9 +120,9 @@ describe("the touches of one call", () => {
   });
 
   test("never set back when an agent was heard, nor the mark that is true now", async () => {
-    await touch([beat({ isCongested: () => true })]);
+    await write([beat({ isCongested: () => true })]);
     const { lastSeen } = presence(await pod.heartbeat(BOB, "c1"));
-    expect(await touch([beat({ isCongested: () => true })])).toMatchObject([{ outcome: "accepted" }]);
+    expect(await write([beat({ isCongested: () => true })])).toMatchObject([{ outcome: "accepted" }]);
     expect(await seenAt()).toBe(lastSeen);
     expect(await routeRecord()).toMatch(new RegExp(` ${lastSeen} \\d+!$`));
   });
@@ -132,15 +136,15 @@ describe("the touches of one call", () => {
     const agents = keys.agents(holderDigestOf(TEAM.principal));
     await bench.client.zadd(agents, 1, BOB);
     const of = { epoch: registered.epoch as number, heardAt: performance.now() };
-    await touch([beat({ ...TEAM, credential: { expiresAt } }, of)]);
+    await write([beat({ ...TEAM, credential: { expiresAt } }, of)]);
     expect(await bench.client.zscore(agents, BOB)).toBe(String(await seenAt()));
     expect(await bench.client.pttl(keys.credential(BOB))).toBeGreaterThan(forgetAfterMs - 60_000);
   });
 });
 
-describe("a touch is left to acceptance, with nothing done,", () => {
+describe("a write is left to acceptance, with nothing done,", () => {
   const known = envelopeOf("agent.heartbeat", BOB);
-  const CASES: readonly [string, () => unknown, (() => Touch)?][] = [
+  const CASES: readonly [string, () => unknown, (() => OwnedHeartbeat)?][] = [
     [
       "of an agent that another pod's connection has taken over",
       async () => await (await bench.pod({ pod: "pod-b" })).register(BOB, "c9"),
@@ -160,26 +164,26 @@ describe("a touch is left to acceptance, with nothing done,", () => {
       () => heardAgo(staleAfterMs + HEARD_AGO / 2),
     ],
     ["of an agent that was heard at a time to come, by a clock that was set back since", () => heardAgo(-3_600_000)],
-    ["of a route that was asserted: the agent is to be told what waits", () => heardAgo(1000, Date.now())],
+    ["of a route that was restored: the agent is to be told what waits", () => heardAgo(1000, Date.now())],
   ];
   test.each(CASES)("%s", async (_, befall, heartbeat = beat) => {
     await befall();
     const given = heartbeat();
     const before = await everything();
-    expect(await touch([given])).toEqual([null]);
+    expect(await write([given])).toEqual([null]);
     expect(await everything()).toEqual(before);
   });
 
   test("of the second of two with one envelope in one call", async () => {
     const { envelope } = beat().item;
-    expect(await touch([beat({ envelope }), beat({ envelope })])).toMatchObject([{ outcome: "accepted" }, null]);
+    expect(await write([beat({ envelope }), beat({ envelope })])).toMatchObject([{ outcome: "accepted" }, null]);
   });
 });
 
-describe("a touch that comes late", () => {
+describe("a write that comes late", () => {
   test("does nothing once its sender was told `unavailable`", async () => {
     const before = await everything();
-    const answers = await whileRedisHangs(bench, pod, () => touch([beat()]), "write_heartbeats");
+    const answers = await whileRedisHangs(bench, pod, () => write([beat()]), "write_heartbeats");
     expect(answers).toEqual([{ outcome: "unavailable" }]);
     expect(await everything()).toEqual(before);
   });
@@ -187,7 +191,7 @@ describe("a touch that comes late", () => {
   test("behind a release brings no presence back", async () => {
     await bench.client.hdel((await bench.keys()).route, BOB);
     await bench.client.zrem((await bench.keys()).online, BOB);
-    await touch([beat()]);
+    await write([beat()]);
     expect((await new PresenceStore({ ...pod, offlineAfterMs }).read(BOB)).status).toBe("stale");
   });
 
@@ -198,7 +202,7 @@ describe("a touch that comes late", () => {
     const registered = presence(await clocked.accept(envelopeOf("agent.register", BOB, { ts: link.at })));
     link.at += 20_000;
     const envelope = envelopeOf("agent.heartbeat", BOB, { ts: link.at });
-    const [answer] = await touch([beat({ envelope }, { epoch: registered.epoch as number })], clocked, "pod-c");
+    const [answer] = await write([beat({ envelope }, { epoch: registered.epoch as number })], clocked, "pod-c");
     const ago = link.at - (presence(answer as Acceptance).lastSeen as number);
     expect(ago).toBeGreaterThanOrEqual(HEARD_AGO - 2);
     expect(ago).toBeLessThanOrEqual(HEARD_AGO + ROUND_TRIP);
@@ -206,30 +210,30 @@ describe("a touch that comes late", () => {
 });
 
 describe("in another window", () => {
-  test("a touch goes on behind the asserts, and acceptance tells the agent what waits", async () => {
+  test("a write goes on behind restoring, and acceptance tells the agent what waits", async () => {
     await bench.ear("pod-a");
-    pod.window.onChange(async () => void (await assertAs("pod-a", pod, [held({ epoch })])));
+    pod.window.onChange(async () => void (await restoreAs("pod-a", pod, [held({ epoch })])));
     const reset = await bench.link("reset");
     await resetWindow(reset, { partitions: 1, deployId: "deploy-2", force: true });
-    expect(await touch([beat()])).toEqual([null]);
+    expect(await write([beat()])).toEqual([null]);
     expect((await bench.routes())[BOB]).toBe(`pod-a c1 ${epoch}`);
     const { sessionId } = await pod.request(ALICE, BOB);
     const { pending } = presence(await pod.heartbeat(BOB, "c1"));
     expect(pending.map((session) => session.sessionId)).toEqual([sessionId]);
-    expect(await touch([beat()])).toMatchObject([{ outcome: "accepted" }]);
+    expect(await write([beat()])).toMatchObject([{ outcome: "accepted" }]);
   });
 });
 
-test("over several partitions touches carry the highest epoch that their pod knows, and the clock rises to it", async () => {
+test("over several partitions heartbeats carry the highest epoch that their pod knows, and the clock rises to it", async () => {
   await bench.client.flushall();
   const many = await bench.pod({ pod: "pod-a", partitions: 2 });
   const options = { ...many, pod: "pod-a", logger: LOGGER };
-  const touches = new Touches(options);
-  const p = touches.partitionOf(BOB);
+  const writer = new HeartbeatWriter(options);
+  const p = writer.partitionOf(BOB);
   const { epoch: given } = await many.register(BOB);
   const highest = (given as number) + 60_000_000_000;
   many.epochs.note(BOB, highest);
-  const answers: readonly TouchAnswer[] = await touches.write(p, [beat({}, { epoch: given as number })]);
+  const answers: readonly HeartbeatAnswer[] = await writer.write(p, [beat({}, { epoch: given as number })]);
   expect(answers).toMatchObject([{ outcome: "accepted" }]);
   const other = await bench.pod({ pod: "pod-b", partitions: 2 });
   expect((await other.register(BOB, "c9")).epoch).toBeGreaterThan(highest);

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import type { HeldRoute, RouteAsserter } from "relay-window/presence/route-restoring.ts";
+import type { HeldRoute, RouteRestorer } from "relay-window/presence/route-restoring.ts";
 import { unavailable } from "relay-window/redis/redis-calls.ts";
 import { until } from "../../../test/support/until.ts";
-import { Asserts } from "../src/asserts.ts";
 import { Authority } from "../src/authority.ts";
+import { RouteRestoring } from "../src/route-restoring.ts";
 import { AGENT, KEY_ID, online, RegistrarHarness } from "./registrar-harness.ts";
 
 let calls: {
@@ -15,7 +15,7 @@ let calls: {
 let relay: RegistrarHarness;
 /** The partitions in which the agent is, one call for each. */
 let partitions: readonly number[];
-let asserts: Asserts;
+let restoring: RouteRestoring;
 /** Whether the keys file allows the agent. */
 let mayAct: boolean;
 
@@ -24,19 +24,19 @@ beforeEach(() => {
   mayAct = true;
   partitions = [0];
   relay = new RegistrarHarness();
-  const asserter = {
+  const restorer = {
     partitions: 12,
     slices: (items: readonly object[]) => (items.length === 0 ? [] : partitions.map((p) => [p, items])),
-    assert: (partition: number, routes: readonly HeldRoute[]) => {
+    restore: (partition: number, routes: readonly HeldRoute[]) => {
       const answer = Promise.withResolvers<(number | null)[]>();
       calls.push({ partition, routes, answer });
       return answer.promise;
     },
-  } as unknown as RouteAsserter;
+  } as unknown as RouteRestorer;
   const keys = { ring: { mayAct: () => mayAct, hasNamespace: () => true } } as unknown as KeyStore;
   const authority = new Authority({ keys, hosts: new Set() });
   const { registrar, releaser, connection } = relay;
-  asserts = new Asserts({ asserter, releaser, connections: [connection], registrar, authority });
+  restoring = new RouteRestoring({ restorer, releaser, connections: [connection], registrar, authority });
 });
 
 /** The agent comes online under this epoch. */
@@ -45,14 +45,14 @@ function own(epoch: number): void {
   relay.answer(online(epoch, { heardAt: 40 }));
 }
 
-/** All is asserted, and Redis says of each call what there is to say of its routes. */
+/** All is restored, and Redis says of each call what there is to say of its routes. */
 async function assertAll(...newer: readonly (number | null)[]): Promise<void> {
-  const done = asserts.all();
+  const done = restoring.all();
   calls.at(-1)?.answer.resolve([...newer]);
   await done;
 }
 
-test("What a connection owns is asserted as it is: whose it is, since when, when it was last heard, and who brought it", async () => {
+test("What a connection owns is restored as it is: whose it is, since when, when it was last heard, and who brought it", async () => {
   own(7);
   await assertAll(null);
   const route = { agent: AGENT, connection: "con_1", epoch: 7, heardAt: 40, isCongested: false };
@@ -67,26 +67,26 @@ test("What its connection holds of credentials when the call is sent goes with i
   let held = of("jkt-a");
   Object.assign(relay.connection, { credentials: { holding: () => held } });
   own(7);
-  const failed = asserts.all();
+  const failed = restoring.all();
   calls[0]?.answer.reject(unavailable());
   await failed;
   held = of("jkt-b");
-  const again = asserts.flush();
+  const again = restoring.flush();
   calls[1]?.answer.resolve([null]);
   await again;
   expect(calls.map(({ routes }) => routes[0]?.credentials)).toEqual([of("jkt-a"), of("jkt-b")]);
 });
 
-test("A partition that Redis does not answer for holds up no other, and is asserted again alone", async () => {
+test("A partition that Redis does not answer for holds up no other, and is restored again alone", async () => {
   own(7);
   partitions = [3, 3, 5];
-  const failed = asserts.all();
+  const failed = restoring.all();
   calls[0]?.answer.reject(unavailable());
-  await until("the next partition is asserted", () => calls.length === 2);
+  await until("the next partition is restored", () => calls.length === 2);
   calls[1]?.answer.resolve([null]);
   await failed;
   expect(calls.map(({ partition }) => partition)).toEqual([3, 5]);
-  const again = asserts.flush();
+  const again = restoring.flush();
   for (const n of [2, 3]) {
     await until("a call", () => calls.length > n);
     calls[n]?.answer.resolve([null]);
@@ -95,10 +95,10 @@ test("A partition that Redis does not answer for holds up no other, and is asser
   expect(calls.map(({ partition }) => partition)).toEqual([3, 5, 3, 3]);
 });
 
-test("What is due of one partition is asserted there alone", async () => {
+test("What is due of one partition is restored there alone", async () => {
   own(7);
   partitions = [3, 5, 7];
-  const done = asserts.ofPartitions([5]);
+  const done = restoring.ofPartitions([5]);
   calls[0]?.answer.resolve([null]);
   await done;
   expect(calls.map(({ partition }) => partition)).toEqual([5]);
@@ -150,9 +150,9 @@ const never: readonly (readonly [string, () => void])[] = [
   ],
 ];
 
-test.each(never)("Not asserted is what %s", async (_, arrange) => {
+test.each(never)("Not restored is what %s", async (_, arrange) => {
   arrange();
-  await asserts.all();
+  await restoring.all();
   expect(calls).toEqual([]);
 });
 
@@ -169,7 +169,7 @@ const answers: readonly (readonly [string, (call: PromiseWithResolvers<(number |
   ["", ({ resolve }) => resolve([null])],
   [", also when its answer was lost", ({ reject }) => reject(unavailable())],
 ];
-describe.each(answers)("What goes while its assert is under way is released after it%s:", (_, give) => {
+describe.each(answers)("What goes while its restore is under way is released after it%s:", (_, give) => {
   const gone: readonly (readonly [string, () => void])[] = [
     ["an agent that was released", () => relay.registrar.releaseAll(relay.connection)],
     ["one whose connection closes", () => void Object.assign(relay.connection, { isClosing: true })],
@@ -177,7 +177,7 @@ describe.each(answers)("What goes while its assert is under way is released afte
   ];
   test.each(gone)("%s", async (_, go) => {
     own(7);
-    const done = asserts.all();
+    const done = restoring.all();
     go();
     relay.released.length = 0;
     give(calls[0]?.answer as PromiseWithResolvers<(number | null)[]>);
@@ -187,7 +187,7 @@ describe.each(answers)("What goes while its assert is under way is released afte
 
   test("but nothing that stays, though the channel is down by then", async () => {
     own(7);
-    const done = asserts.all();
+    const done = restoring.all();
     relay.channel.isReady = false;
     give(calls[0]?.answer as PromiseWithResolvers<(number | null)[]>);
     await done;
@@ -196,12 +196,12 @@ describe.each(answers)("What goes while its assert is under way is released afte
 });
 
 test.each(answers)(
-  "What an assert says of congestion is said again after it where it is not true any more%s",
+  "What restoring says of congestion is said again after it where it is not true any more%s",
   async (_, give) => {
     let said = 0;
     own(7);
     Object.assign(relay.connection, { isCongested: true, congestionChanged: () => (said += 1) });
-    const done = asserts.all();
+    const done = restoring.all();
     expect(calls[0]?.routes).toMatchObject([{ isCongested: true }]);
     Object.assign(relay.connection, { isCongested: false });
     give(calls[0]?.answer as PromiseWithResolvers<(number | null)[]>);
@@ -210,23 +210,23 @@ test.each(answers)(
   },
 );
 
-test("What Redis did not take is asserted with the next flush, as it is by then; without anything due a flush does nothing", async () => {
+test("What Redis did not take is restored with the next flush, as it is by then; without anything due a flush does nothing", async () => {
   own(7);
-  const failed = asserts.all();
+  const failed = restoring.all();
   calls[0]?.answer.reject(unavailable());
   await failed;
   own(8);
-  const again = asserts.flush();
+  const again = restoring.flush();
   calls[1]?.answer.resolve([null]);
   await again;
-  await asserts.flush();
+  await restoring.flush();
   expect(calls.map(({ routes }) => routes[0]?.epoch)).toEqual([7, 8]);
 });
 
-test("What becomes due while a call is under way is asserted after it", async () => {
+test("What becomes due while a call is under way is restored after it", async () => {
   own(7);
-  const first = asserts.all();
-  const second = asserts.all();
+  const first = restoring.all();
+  const second = restoring.all();
   calls[0]?.answer.resolve([null]);
   await new Promise(setImmediate);
   calls[1]?.answer.resolve([null]);
