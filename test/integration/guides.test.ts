@@ -132,7 +132,7 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
 /** A request whose session is as if a hundred newer ones had taken its place. */
 async function displaced(from: string, target: string): Promise<string> {
   const session_id = await request(from, target);
-  await view.client.del((await view.keysOf(target)).asked(`agent://${target}`));
+  await view.client.del((await view.keysOf(target)).pending(`agent://${target}`));
   return session_id;
 }
 
@@ -329,7 +329,7 @@ describe.each(ROWS)("%s", (situation = "", status, _allowed, ...cells) => {
 
 test("a key that is refused ends the way at the operator", async () => {
   const name = nameOf(SITUATIONS[4] as string, GUIDES[0] as string);
-  await view.client.del((await view.keysOf(name)).asked(`agent://${name}`), (await view.keysOf(name)).proofs);
+  await view.client.del((await view.keysOf(name)).pending(`agent://${name}`), (await view.keysOf(name)).proofs);
   await relay.online(pod, name);
   const agents = { from: "agent://alice", target_agent_id: `agent://${name}` };
   const follower = new LiteralFollower({ agents, apiKey: "rk_wrong" });

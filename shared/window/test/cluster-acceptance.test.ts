@@ -66,7 +66,7 @@ class MovedPod {
   async standingOf(sessionId: string): Promise<string> {
     const { link, window } = this.pod;
     const session = await readSession(link, window, sessionId);
-    const asked = (await link.command("GET", window.current.keys.partition(0).asked(BOB))) as string | null;
+    const asked = (await link.command("GET", window.current.keys.partition(0).pending(BOB))) as string | null;
     const waits =
       asked
         ?.split("\n")

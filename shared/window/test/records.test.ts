@@ -146,17 +146,17 @@ describe("What Lua writes", () => {
     const now = Date.now();
     const proof = `${now} g alice ${SESSION.slice(4)}`;
     const lines = [5, 60].map((ttl) => `${SESSION.slice(4)} ${now} ${ttl} principal alice`);
-    const key = (await bench.keys()).asked("agent://bob");
+    const key = (await bench.keys()).pending("agent://bob");
     await bench.client.set(key, [proof, ...lines].join("\n"));
     const read = `(function(records)
-      local asked = records.read_asked(ARGV[1])
-      return { asked.proof, records.lines_of(asked), records.format_asked(asked, 1000) or 'nothing' }
+      local at_target = records.read_pending(ARGV[1])
+      return { at_target.proof, records.lines_of(at_target), records.format_pending(at_target, 1000) or 'nothing' }
     end)(make_session_records(ARGV[2] + 0))`;
     const at = async (time: number) => await lua("lib/session_records", read, key, time);
     expect(await at(now)).toEqual([proof, lines, [proof, ...lines].join("\n")]);
     expect(await at(now + HOUR / 12)).toEqual([proof, [lines[1]], `\n${lines[1]}`]);
     expect(await at(now + HOUR)).toEqual([proof, [], "nothing"]);
-    const endsAt = "select(2, records.format_asked(records.read_asked(ARGV[1]), 1000))";
+    const endsAt = "select(2, records.format_pending(records.read_pending(ARGV[1]), 1000))";
     const ends = `(function(records) return ${endsAt} end)(make_session_records(ARGV[2] + 0))`;
     expect(await lua("lib/session_records", ends, key, now)).toBe(String(now + HOUR));
     expect(parsePendingSession(lines[1] as string)).toEqual({

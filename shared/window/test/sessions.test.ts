@@ -90,7 +90,7 @@ describe("a session request", () => {
 
 describe("the sessions that pend on one target", () => {
   test("are kept until the last of them expires, and no longer once they are decided", async () => {
-    const key = (await bench.keys()).asked(BOB);
+    const key = (await bench.keys()).pending(BOB);
     const first = await pod.request(ALICE, BOB, 60);
     expect(await bench.client.pexpiretime(key)).toBe(link.at + 60 * MINUTE);
     await pod.request(ALICE, BOB, 5);
@@ -204,7 +204,7 @@ describe("what is told of a target:", () => {
       await pod.register(BOB);
       await pod.request(ALICE, BOB);
       const acceptedAt = link.at;
-      expect(await bench.client.pexpiretime((await bench.keys()).asked(BOB))).toBe(acceptedAt + proofFreshnessMs);
+      expect(await bench.client.pexpiretime((await bench.keys()).pending(BOB))).toBe(acceptedAt + proofFreshnessMs);
       link.at += proofFreshnessMs - 1;
       expect(await read(BOB)).toMatchObject({ lastOnlineProof: { acceptedAt } });
       link.at += 1;

@@ -369,7 +369,7 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
   if (isOfPresence(item)) {
     if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
     const mark = item.isCongested?.() ? CONGESTED : "";
-    const waiting = [numberOf(keys.asked(agent)), numberOf(keys.decided(agent))];
+    const waiting = [numberOf(keys.pending(agent)), numberOf(keys.decided(agent))];
     return [
       context.pod,
       item.connection,
@@ -406,7 +406,7 @@ function requestDetails(
   const prepared = (item.prepared as PreparedRequest | undefined) ?? NOTHING_ELSEWHERE;
   const keys = [
     names.session(sessionId),
-    names.asked(addresseeOf(item)),
+    names.pending(addresseeOf(item)),
     names.opened(envelope.from),
     names.principal(principal),
     names.opened(principal),

@@ -96,8 +96,8 @@ async function decide(
   const sessionId = sessionIdOf(envelope);
   const { from: target, to: requester } = envelope;
   return await window.inWindow(async ({ id, keys }) => {
-    const { session, asked, principalPrefix } = keys.partition(p);
-    const names = [partitionKeys.window(p), session(sessionId), asked(target)];
+    const { session, pending, principalPrefix } = keys.partition(p);
+    const names = [partitionKeys.window(p), session(sessionId), pending(target)];
     const words = [id, sessionId, target, requester as string, wanted, textDigestOf(text)];
     const args = [...words, SESSION_LIMITS.keepAfterEndMs, principalPrefix, proofFreshnessMs];
     const reply = (await link.runByDeadline("decide_session", names, args)) as [string, SessionState, string];

@@ -5,7 +5,7 @@ import type { ServerLink, SubscribingLink } from "../redis/redis-calls.ts";
 
 /**
  * The lines of a pod's channel. Scripts write those about an agent; the pod itself sends the loopback, and hears by it that
- * its subscription works. A traced line is of the delivery before it, and part of its text to the scripts. Source: shared/window/src/lua/lib/channel_line.lua.
+ * its subscription works. A traced line is of the delivery before it, and part of its text to the scripts. Source: shared/window/src/lua/lib/route.lua.
  */
 export type ChannelLine =
   | (AboutAgent & { readonly kind: "deliver"; readonly sessionId: string | null; readonly text: string })

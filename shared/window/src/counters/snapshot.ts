@@ -9,7 +9,7 @@ import type { ProcessWindow } from "../window/process-window.ts";
 
 /**
  * Published envelopes as acceptance counts them: one field `minute counter` for what came in within a minute of Unix time by one
- * way. What is older than the minutes that are kept stands in the counters. Source: shared/window/src/lua/accept/published.lua.
+ * way. What is older than the minutes that are kept stands in the counters. Source: shared/window/src/lua/accept/delivery.lua.
  */
 
 /** The counter of all of them. */

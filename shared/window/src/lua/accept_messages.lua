@@ -1,19 +1,18 @@
 --- accept_messages
--- Accepts a batch of verified plain messages for one partition, in order, in one atomic step, as accept does: window and
--- replay guard, then routes and one publish a pod, and only then statuses and counts. Most calls carry nothing else, and
--- each function, key and argument that a call has for what it might carry besides costs it: accept takes a third more.
+-- Accepts a batch of plain messages for one partition, as accept does: window and replay guard, then routes and one
+-- publish for each pod, then statuses and counts. Most calls carry plain messages only. Functions, keys and arguments
+-- that such a call does not need cost it time: accept takes a third longer.
 --
 -- Uses  lib/guard, lib/time, accept/delivery, accept/messages
--- KEYS  1 window, 2 presence, 3 online, 4 route, 5 counters, 6 published, 7 accept from, then guard buckets, and over several partitions
---       the pods' leases. Messages name their bucket by its place in KEYS. Not passed in is a pod's channel, prefix and pod of
---       a route.
--- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms, 7 how
---       many ms ahead the end of a guard bucket may lie, 8 minutes kept, 9 '' or, over several partitions, what batch.leases
---       is in accept; then the messages, consecutive ones of one bucket, origin and issuer together: how many arguments
---       follow, end of the guard bucket in ms, its key, origin (websocket or gateway), issuer of the senders as a digest, or '', and
---       digest, agent and text of each
--- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or
---   {'ok', now, letters}: a letter for each message, in order, as of accept
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 counters, 6 published, 7 accept from, then guard buckets, and with several
+--       partitions the pods' leases. Messages name their bucket by its place in KEYS. One name is made here: a pod's channel,
+--       prefix and the route's pod.
+-- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms,
+--       7 how many ms ahead a guard bucket may end, 8 minutes kept, 9 '' or, with several partitions, batch.leases of accept;
+--       then the messages, those of one bucket, origin and issuer together: how many arguments follow, end of the guard bucket
+--       in ms, its key, origin (websocket or gateway), digest of the senders' issuer or '', and digest, agent and text of each
+-- Returns {'late', now}, {'window'} if the window is another one or none (both did nothing), or
+--   {'ok', now, letters}: a letter for each message, in order, as accept returns
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local counters_key, published_key, accept_from_key = KEYS[5], KEYS[6], KEYS[7]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]

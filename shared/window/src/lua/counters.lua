@@ -1,17 +1,18 @@
+-- What is counted for the reports.
+
 --- flush_counters
--- Adds what one process counted since its last flush, and what its visitors did. A flush has a number: the same one sent
--- again after an outage is not counted twice. Journeys are bounded: the visitors seen last, the last actions of each. Whatever
--- is written of a journey has a version that no journey of this window ever had, by which readers know what they have: µs by
--- the clock of Redis that only rise, so that those which a promotion lost are not given again by the primary after it.
+-- Adds what one process counted since its last flush, and what its visitors did. A flush has a number, so the same one
+-- is not counted twice. Journeys are bounded: the visitors seen last, the last actions of each. Each written journey
+-- gets a new version, by which readers know what they have. Versions are µs of Redis' clock and only rise, so a replica
+-- that takes over gives none twice.
 --
 -- Uses  lib/journey, lib/time
 -- KEYS  1 window, 2 flushes, 3 traffic, 4 surfaces, 5 visitors, 6 journeys, 7 journeys seen, 8 journey versions,
 --       9 last journey version
--- ARGV  1 window id, 2 process, 3 number of the flush, 4 how many traffic pairs, 5 how many surface pairs, 6 how many
---       visitors, 7 most journeys, 8 most actions of a journey; then the pairs of name and count, the visitors, and the
---       journeys, each: visitor, count of actions, bits of the stages that they reached, how many of the actions follow,
---       and these as name and age in ms, oldest first
--- Returns 'window' when the window is another one or none, 'ok' otherwise
+-- ARGV  1 window id, 2 process, 3 number of the flush, 4 how many traffic pairs, 5 how many surface pairs, 6 how many visitors,
+--       7 most journeys, 8 most actions of a journey; then the pairs of name and count, the visitors, and each journey: visitor,
+--       count of actions, bits of their stages, how many actions follow, and these as name and age in ms, oldest first
+-- Returns 'window' if the window is another one or none, else 'ok'
 local window_key, flushes_key, traffic_key, surfaces_key, visitors_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local journeys_key, journeys_seen_key, versions_key, last_version_key = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local window_id, process, flush = ARGV[1], ARGV[2], ARGV[3]
@@ -38,7 +39,7 @@ local now, microseconds = read_time()
 local last_version = tonumber(call('GET', last_version_key) or 0)
 local version = math.max(microseconds, last_version)
 
--- Returns the actions that follow, and the times of the first and the last one.
+-- Returns the actions that follow, and the times of the first and the last.
 local function take_actions()
   local actions = {}
   local first, last
@@ -83,13 +84,12 @@ end
 return 'ok'
 
 --- read_journeys
--- Reads which journeys there are, at most 200, and those that the reader does not have, of 50 actions each at most. Who the
--- visitors are is not read.
+-- Reads the versions of all journeys, at most 200, and the journeys that the reader does not have, with at most 50
+-- actions each. It does not read who the visitors are.
 --
 -- KEYS  1 journeys, 2 journey versions
 -- ARGV  1 the highest version that the reader has
--- Returns {the versions of all journeys, joined with spaces; then version and record of each journey above the reader's, as
---   flush_counters keeps them}. A version above the reader's that has no journey is passed over.
+-- Returns {versions of all journeys, separated by spaces; then version and record (lib/journey) of each newer journey}
 local journeys_key, versions_key = KEYS[1], KEYS[2]
 local highest = tonumber(ARGV[1])
 
@@ -109,12 +109,12 @@ reply[1] = table.concat(all, ' ')
 return reply
 
 --- add_feedback
--- Counts one feedback by its normalised labels; no text is passed in.
+-- Counts one feedback by its labels. Its text does not come here.
 --
 -- Uses  lib/time
 -- KEYS  1 window, 2 feedback
 -- ARGV  1 deadline in ms, 2 window id, then the names of the counts to raise
--- Returns {'late', now}, {'window'} when the window is another one or none, {'ok'} otherwise
+-- Returns {'late', now}, {'window'} if the window is another one or none, else {'ok'}
 local window_key, feedback_key = KEYS[1], KEYS[2]
 local deadline, window_id = ARGV[1], ARGV[2]
 
@@ -125,11 +125,13 @@ for i = 3, #ARGV do redis.call('HINCRBY', feedback_key, ARGV[i], 1) end
 return { 'ok' }
 
 --- snapshot
--- What reports are computed from that one partition counts. Every part is bounded, whatever the traffic was.
+-- The figures of one partition for the reports. Every part is bounded.
 --
 -- KEYS  1 window, 2 counters, 3 published, 4 proofs, 5 last online proof, 6 proofs within one principal
 -- ARGV  none
--- Returns {window id or '', counters, published, proofs, last online proof or '', proofs within one principal}; hashes as name and value in turn
+-- Returns {window id or '', counters, published, proofs, last online proof or '', proofs within one principal}. Hashes
+-- are name
+--   and value in turn.
 local window_key, counters_key, published_key, proofs_key, last_proof_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local proofs_within_key = KEYS[6]
 
@@ -143,13 +145,14 @@ return {
 }
 
 --- snapshot_control
--- What reports are computed from that is counted for the whole window. Every part is bounded, whatever the traffic was.
+-- The figures of the whole window for the reports. Every part is bounded.
 --
 -- Uses  lib/time
 -- KEYS  1 window, 2 traffic, 3 surfaces, 4 feedback, 5 visitors
 -- ARGV  none
--- Returns {now, window id or '', traffic, surfaces, feedback, visitors, what record_promotions noted}; hashes as name and value in
---   turn
+-- Returns {now, window id or '', traffic, surfaces, feedback, visitors, what record_promotions noted}. Hashes are name
+-- and value
+--   in turn.
 local window_key, traffic_key, surfaces_key, feedback_key, visitors_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
 local now = read_time()

@@ -1,5 +1,8 @@
+-- Public keys and credentials that others look up.
+
 --- announce_gateway_key
--- Lists the public key of a gateway that lives, and drops those of gateways long gone.
+-- Lists the public key of a living gateway, and removes those of gateways that were not seen for long. The record of a
+-- gateway is `public_key seen_at`, in ms.
 --
 -- Uses  lib/time
 -- KEYS  1 gateway keys
@@ -40,11 +43,11 @@ end
 return live
 
 --- read_credentials
--- The credentials of one agent that the relay knows: none for an agent that nobody has seen.
+-- The credentials of one agent. An agent that nobody has seen has none.
 --
 -- KEYS  1 credential, 2 presence
 -- ARGV  1 agent
--- Returns their lines (lib/credential), or nil
+-- Returns their lines (accept/presence), or nil
 local credential_key, presence_key = KEYS[1], KEYS[2]
 local agent = ARGV[1]
 

@@ -1,6 +1,8 @@
+-- Limits that all processes share.
+
 --- use_limit
--- Counts requests against a limit, in windows of its own: the first request begins one. A call that comes late counts
--- requests that were refused before, so nobody has more of a limit by it.
+-- Counts requests against a limit, in a fixed window of time that the first request begins. A late call counts requests
+-- that were refused before. So nobody gets more than the limit.
 --
 -- KEYS  1 limit
 -- ARGV  1 requests, 2 window s
@@ -17,8 +19,8 @@ end
 return { used, left }
 
 --- lease_shares
--- Has one pod share each of these limits for a while, beginning or going on. What writes first takes no memory, so that a full
--- Redis lets the rest pass.
+-- Gives one pod a share of each limit for a while, or extends it. The first command needs no memory, so that a full
+-- Redis runs the others.
 --
 -- Uses  lib/time
 -- KEYS  shares of a limit, then those of the next

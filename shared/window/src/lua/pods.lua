@@ -1,13 +1,14 @@
+-- What pods tell of themselves under a lease.
+
 --- renew_lease
--- Publishes a pod's message to itself, and renews its lease in the partition. A time in which nobody renewed one, though this pod tried
--- to, tells of the partition, not of the pods: then all begin anew. So a slot that was moved, or a replica that took over, costs no
--- living pod its lease; and a pod that is late itself keeps no dead one's. The first write takes no memory, so that a full
--- Redis lets the rest pass.
+-- Publishes a pod's message to itself, and renews its lease in the partition. If no pod could renew its lease for a
+-- while, the partition was away, not the pods: then all leases begin again. So no living pod loses its lease when a
+-- slot moves or a replica takes over. The first command needs no memory, so that a full Redis runs the others.
 --
 -- Uses  lib/time
 -- KEYS  1 pods
--- ARGV  1 pod, 2 ms after which a lease is over, 3 ms without a renewal after which all begin anew: longer than this pod waited before
---       it tried, 4 ms that leases are kept, 5 channel, 6 message
+-- ARGV  1 pod, 2 ms after which a lease is over, 3 ms without a renewal after which all begin again: longer than this pod waited
+--       before it tried, 4 ms that leases are kept, 5 channel, 6 message
 -- Returns how many heard the message
 local pods_key = KEYS[1]
 local pod, lease, gap, kept = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
@@ -24,8 +25,8 @@ redis.call('ZREMRANGEBYSCORE', pods_key, '-inf', '(' .. digits(now - lease))
 return redis.call('SPUBLISH', channel, message)
 
 --- lease_connections
--- Tells how many connections a pod has, until its lease is over; what pods told whose leases are over goes. The first write
--- takes no memory, so that a full Redis lets the rest pass.
+-- Keeps how many connections a pod has, until its lease is over, and removes what pods said whose leases are over. The
+-- first command needs no memory, so that a full Redis runs the others.
 --
 -- Uses  lib/time
 -- KEYS  1 connections

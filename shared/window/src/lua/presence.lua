@@ -1,11 +1,14 @@
+-- Presence: reads, counts and removes what accept, write_heartbeats and restore_routes write.
+
 --- read_presence
 -- Presence of one agent.
 --
 -- Uses  lib/route, lib/time
 -- KEYS  1 presence, 2 online, 3 route
 -- ARGV  1 agent
--- Returns {now, last seen or '', since when the connection that has the agent holds it, its mark (lib/route)}; the last two
---   are '' when none has it, or its pod was not heard last
+-- Returns {now, last seen or '', since when its connection holds it, mark of the route (lib/route)}. The last two are
+-- '' if no
+--   connection has it, or if its pod missed the last publish.
 local presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3]
 local agent = ARGV[1]
 
@@ -17,13 +20,12 @@ if route and redis.call('ZSCORE', online_key, agent) then since, mark = parse_si
 return { digits(now), last_seen or '', since, mark }
 
 --- read_agents
--- Agents of one partition with their presence, by their ids.
+-- Presence of several agents of one partition.
 --
 -- Uses  lib/route, lib/time
 -- KEYS  1 presence, 2 online, 3 route, 4 agents of a principal
--- ARGV  1 '1' to pass over those that are counted for the principal, else '0', then ids
--- Returns {now, agent, last seen or '', since when the connection that has the agent holds it, its mark (lib/route), then the next
---   agent}; since and mark are '' when no connection has it, or its pod was not heard last
+-- ARGV  1 '1' to leave out those that are counted for the principal, else '0', then agent ids
+-- Returns {now, then for each agent: id, last seen or '', and as read_presence since and mark}
 local presence_key, online_key, route_key, agents_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local passes_over_counted = ARGV[1] == '1'
 
@@ -44,16 +46,16 @@ end
 return reply
 
 --- read_target
--- What guides tell of one target: its presence, what was accepted for it, and what it decided of one session.
+-- What guides tell of one target: its presence, its last proof, and one session.
 --
 -- Uses  lib/route, lib/session_records, lib/time
--- KEYS  1 presence, 2 online, 3 route, 4 asked of the target, 5 session
+-- KEYS  1 presence, 2 online, 3 route, 4 asked: the target's pending sessions, 5 session
 -- ARGV  1 agent, 2 session id
--- Returns {now, last seen or '', since when the connection that has the agent holds it, its mark (lib/route), its last proof
---   or '', its newest pending session or '', state of the session, its record}; since and mark are '' when no connection
---   has it, or its pod was not heard last; the state is p, a, r or e, which is expired; both are '' when there is no such session of this target
+-- Returns {now, last seen or '', as read_presence since and mark, last proof or '', newest pending session or '', state
+-- of the
+--   session, its record}. The state is p, a, r, or e for expired. Both are '' if the target has no such session.
 local presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3]
-local asked_key, session_key = KEYS[4], KEYS[5]
+local pending_key, session_key = KEYS[4], KEYS[5]
 local agent, session_id = ARGV[1], ARGV[2]
 
 local now = read_time()
@@ -61,28 +63,28 @@ local records = make_session_records(now)
 local route = redis.call('HGET', route_key, agent)
 local since, mark = '', ''
 if route and redis.call('ZSCORE', online_key, agent) then since, mark = parse_since(route) end
-local asked = records.read_asked(asked_key)
+local at_target = records.read_pending(pending_key)
 local record = redis.call('GET', session_key) or ''
 local state, _, _, target = records.parse_session(record)
 if target ~= records.agent_name(agent) then state, record = '', '' end
-if state == 'p' and not records.place_of(asked, records.name_of(session_id)) then state = 'e' end
+if state == 'p' and not records.place_of(at_target, records.name_of(session_id)) then state = 'e' end
 return {
   digits(now),
   redis.call('ZSCORE', presence_key, agent) or '',
   since,
   mark,
-  asked.proof,
-  asked.pending[1] and asked.pending[#asked.pending].line or '',
+  at_target.proof,
+  at_target.pending[1] and at_target.pending[#at_target.pending].line or '',
   state,
   record,
 }
 
 --- list_agents
--- The agents of one partition that are counted for a principal, those seen last first.
+-- The agents of one partition that are counted for a principal, last seen first.
 --
 -- KEYS  1 agents of the principal
--- ARGV  1 most of them
--- Returns {how many there are, agent, last seen, then the next agent}
+-- ARGV  1 how many at most
+-- Returns {how many there are, then agent and last seen of each}
 local agents_key, most = KEYS[1], tonumber(ARGV[1])
 
 local reply = redis.call('ZRANGE', agents_key, 0, most - 1, 'REV', 'WITHSCORES')
@@ -90,7 +92,7 @@ table.insert(reply, 1, redis.call('ZCARD', agents_key))
 return reply
 
 --- count_presence
--- Counts the agents of one partition by presence; the cost does not grow with their number.
+-- Counts the agents of one partition by presence. The cost does not grow with their number.
 --
 -- Uses  lib/time
 -- KEYS  1 presence, 2 online
@@ -112,11 +114,11 @@ local known = seen_within(presence_key, forget_after)
 return { online, not_critical - online, not_offline - not_critical, known - not_offline }
 
 --- prune_presence
--- Forgets agents that were not seen for long; bounded, so that it never holds Redis up.
+-- Forgets agents that were not seen for long, a bounded number in one call, so that Redis is not held up.
 --
 -- Uses  lib/time
 -- KEYS  1 presence, 2 online, 3 route, 4 accept from
--- ARGV  1 forget after ms, 2 most agents a call
+-- ARGV  1 forget after ms, 2 how many agents at most
 -- Returns how many were forgotten
 local presence_key, online_key, route_key, accept_from_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local forget_after, most = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -131,11 +133,11 @@ redis.call('HDEL', accept_from_key, unpack(agents))
 return #agents
 
 --- release
--- Removes the routes of connections that are gone, unless a newer owner has them.
+-- Removes the routes of closed connections, unless a newer owner has them.
 --
 -- Uses  lib/route
 -- KEYS  1 online, 2 route
--- ARGV  pairs of agent and owner: pod and connection, and the epoch unless the release is for any
+-- ARGV  pairs of agent and owner: pod and connection, with an epoch if only that one is meant
 -- Returns how many routes were removed
 local online_key, route_key = KEYS[1], KEYS[2]
 
@@ -146,14 +148,15 @@ end
 return released
 
 --- disconnect
--- Has the connection of an agent closed: asks the pod that has it. Nothing is written here: the pod releases the routes, as
--- whenever a connection closes.
+-- Asks the pod of an agent to close its connection. Writes nothing: the pod releases the routes when the connection
+-- closes.
 --
 -- Uses  lib/route, lib/time
 -- KEYS  1 window, 2 route
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 agent
--- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or
---   {'ok', 1} when the agent's pod heard it, {'ok', 0} when nobody did, or no connection has the agent
+-- Returns {'late', now}, {'window'} if the window is another one or none (both did nothing), {'ok', 1} if the agent's
+-- pod heard
+--   it, or {'ok', 0} if nobody did, or no connection has the agent
 local window_key, route_key = KEYS[1], KEYS[2]
 local deadline, window_id, channel_prefix, agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
@@ -167,30 +170,30 @@ local line = format_line('disconnect', route.connection, route.epoch, agent)
 return { 'ok', redis.call('SPUBLISH', channel_prefix .. route.pod, line) }
 
 --- mark_congestion
--- Marks the routes of connections that read too slowly, or clears their marks, unless a newer owner has them. An agent that has caught
--- up, and for which something waits, was not told of it meanwhile: a new hold begins, and its next heartbeat tells it.
+-- Sets or clears the mark of congested connections, unless a newer owner has the route. An agent that has caught up was
+-- not told what waits for it. So its hold begins again, and its next heartbeat tells it.
 --
 -- Uses  lib/route, lib/session_records, lib/time
--- KEYS  1 route, then what is asked of an agent, and what was decided of its requests, which are named by their places in KEYS
--- ARGV  agent, owner (pod and connection, and the epoch unless it is for any), mark (`!`, or nothing to clear it), and the places of the
---       agent's keys, of a route, then of the next
+-- KEYS  1 route, then the keys of each agent's pending (asked) and decided sessions, named by their place in KEYS
+-- ARGV  pairs of a route and its keys, each: agent, owner (pod and connection, with an epoch if only that one is meant), mark (`!`, or '' to clear
+--       it), and the places of the agent's two keys
 -- Returns how many routes were written
 local route_key = KEYS[1]
 local EACH = 5
 local now = read_time()
 local records = make_session_records(now)
 
-local function has_waiting(asked_key, decided_key)
-  return redis.call('ZCARD', decided_key) > 0 or #records.lines_of(records.read_asked(asked_key)) > 0
+local function has_waiting(pending_key, decided_key)
+  return redis.call('ZCARD', decided_key) > 0 or #records.lines_of(records.read_pending(pending_key)) > 0
 end
 
 local written = 0
 for i = 1, #ARGV, EACH do
-  local agent, owner, mark, asked_number, decided_number = unpack(ARGV, i, i + EACH - 1)
+  local agent, owner, mark, pending_number, decided_number = unpack(ARGV, i, i + EACH - 1)
   local record = redis.call('HGET', route_key, agent)
   if is_owned(record, owner) then
     local route, since = parse_route(record), parse_since(record)
-    if mark == '' and has_waiting(KEYS[tonumber(asked_number)], KEYS[tonumber(decided_number)]) then
+    if mark == '' and has_waiting(KEYS[tonumber(pending_number)], KEYS[tonumber(decided_number)]) then
       since = digits(math.max(now, tonumber(route.seen_at) + 1))
     end
     redis.call('HSET', route_key, agent,

@@ -1,22 +1,20 @@
 --- restore_routes
--- Enters routes of one pod again, which its connections hold and Redis may have lost: in another window, and after a publish
--- that did not reach the pod. Nothing is made of it that was not true before: an agent keeps its epoch and the time at which
--- it was last heard. Of two connections that hold an agent the one with the higher epoch has it, and an epoch of its own that
--- a route lacks, since a replica took over that had not received it, stands in it again. With the routes come the credentials
--- that they were registered with, and whom their agents accept envelopes from.
+-- Writes routes of one pod again, which its connections hold and Redis may have lost: in a new window, or after a
+-- publish that did not reach the pod. Agents keep their epochs and the times at which they were last heard. Of two
+-- connections with one agent the higher epoch has it. The routes bring their credentials, and whom their agents accept
+-- envelopes from.
 --
 -- Uses  lib/principal_agents, lib/route, lib/time
--- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 accept from, then keys of
---       principals' agents and of agents' credentials. A route names such a key by its place in KEYS. One name is not passed
---       in: that of a pod's channel, prefix and pod of a route.
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 accept from, then keys of principals' agents and of agents'
+--       credentials. A route names them by their place in KEYS. One name is made here: a pod's channel, prefix and pod.
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 offline after ms, 5 forget after ms, 6 1 while Redis is short of
---       memory, else 0, 7 pod, 8 the highest epoch that it knows here, or 0, then of each route: agent, connection, epoch, when the agent was last heard, in ms, mark of
---       the route (lib/route), key of the principal's agents and how many it may have, each '' where they are not limited,
---       key of the agent's credentials, when the last of them ends, in ms, and their lines (lib/credential), each '' where
---       it has none; and whom it accepts envelopes from (words of lib/accept_from), '' for everyone, or - where its
---       connection does not know
--- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or {'ok', epoch…}:
---   of each route the epoch of the newer owner that has the agent, or ''
+--       memory, else 0, 7 pod, 8 the highest epoch that it knows, or 0, then each route: agent, connection, epoch, when the agent
+--       was last heard in ms, mark (lib/route), key of the principal's agents and how many it may have (both '' without a limit),
+--       key of the agent's credentials, when the last of them ends in ms, and their lines (all '' without credentials), and
+--       whom it accepts (words of lib/route, '' for everyone, - if its connection does not know)
+-- Returns {'late', now}, {'window'} if the window is another one or none (both did nothing), or {'ok', epoch…}: for
+-- each
+--   route the epoch of a newer owner that has the agent, or ''
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local clock_key, accept_from_key = KEYS[5], KEYS[6]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
@@ -34,8 +32,8 @@ local batch = {
   targets = {}, brought = {}, room = {}, adds = 'GT',
 }
 
--- Has the credentials of an agent's owner known, as its registers did: in place of those of an owner that gave way, else
--- only where none are known, since what is known may be newer.
+-- Keeps the credentials of an agent's owner. They replace those of an owner that gave way. Else what is kept may be
+-- newer, and stays.
 local function keep_credentials(gave_way, credential_number, last_end, lines)
   local credential_key = KEYS[tonumber(credential_number)]
   if not credential_key or is_short then return end
@@ -44,8 +42,7 @@ local function keep_credentials(gave_way, credential_number, last_end, lines)
   else redis.call('SET', credential_key, lines, 'NX', 'PXAT', forget_at) end
 end
 
--- The same of whom it accepts envelopes from, in place of what was said under an older epoch: a replica that took over may have
--- that. It takes little room, and has been promised.
+-- Keeps whom the agent accepts, in place of what was said under an older epoch. A replica that took over may have that.
 local function keep_accept_from(agent, epoch, words)
   if words == '-' or words == '' and not some_choose then return end
   if is_as_new(redis.call('HGET', accept_from_key, agent), epoch) then return end
@@ -54,7 +51,7 @@ local function keep_accept_from(agent, epoch, words)
   redis.call('HSET', window_key, 'accept_from', 1)
 end
 
--- Returns the epoch of the newer owner that has the agent, or ''.
+-- Returns the epoch of a newer owner that has the agent, or ''.
 local function enter(
   agent, connection, epoch, heard_at, mark, agents_number, most_agents, credential_number, last_end, lines, accept_from)
   local agents_key = KEYS[tonumber(agents_number)]
@@ -63,9 +60,9 @@ local function enter(
   local is_older = owner and tonumber(owner.epoch) < tonumber(epoch)
   local owns = is_owned(record, pod .. ' ' .. connection)
   if owns and not is_older then
-    -- A register that the caller has no answer of yet said it anew.
+    -- A register whose answer the pod does not have yet has said something newer.
     if owner.epoch ~= epoch then accept_from = '-' end
-    -- Of an agent that is not online, since its pod was not heard, the route is entered anew.
+    -- Its pod missed a publish, so the agent is not online. The route is written again.
     if redis.call('ZSCORE', online_key, agent) then
       keep_credentials(false, credential_number, last_end, lines)
       keep_accept_from(agent, epoch, accept_from)
@@ -76,12 +73,12 @@ local function enter(
     return owner.epoch
   end
   local is_known = owner or redis.call('ZSCORE', presence_key, agent)
-  -- The client learns of a refusal by its next heartbeat.
+  -- The client learns of a refusal with its next heartbeat.
   if not is_known and refusal_of_newcomer(batch, agents_key, tonumber(most_agents)) then return '' end
   if owner and not owns then
     redis.call('SPUBLISH', channel_prefix .. owner.pod, format_line('superseded', owner.connection, epoch, agent))
   end
-  -- Held since later than it was last heard: by that accept knows that the agent was not told what waits for it.
+  -- Held since later than last heard: so accept knows that the agent was not told what waits for it.
   local seen_at = digits(math.min(heard_at, now - 1))
   redis.call('HSET', route_key, agent, format_route(pod, connection, epoch, seen_at, digits(now), mark))
   redis.call('ZADD', presence_key, 'GT', seen_at, agent)
@@ -99,6 +96,6 @@ for i = 9, #ARGV, 11 do
   highest = math.max(highest, ARGV[i + 2])
 end
 write_all_brought(batch)
--- A clock that was lost, or set back, gives no epoch that is not newer.
+-- If the clock was lost or set back, no epoch is given twice.
 redis.call('SET', clock_key, digits(highest))
 return answer

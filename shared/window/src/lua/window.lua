@@ -1,14 +1,16 @@
+-- The process window: opened by begin_window in the control slot, raise_window in each partition, then open_window.
+
 --- begin_window
--- Begins the opening of a window, in the control slot, unless another one has taken the last one's place: so of several that see
--- the same loss, or reset the same window, one begins the next. Its number is a time, later than those of all windows before,
--- whatever the clock says.
+-- Begins to open a window, in the control slot, if the last window is still the caller's. So one of several that see
+-- the same loss, or reset the same window, begins the next. Its number is a time, later than that of every window
+-- before.
 --
 -- Uses  lib/time
 -- KEYS  1 window, 2 visitor salt
 -- ARGV  1 id of the last window, or '' for none, 2 the highest number that any partition knows, 3 window id, 4 deploy id,
---       5 number of partitions, 6 number of the window since which partitions keep their state, or '' for this one, which begins
---       with none, 7 a new salt, 8 layout
--- Returns 1 when the opening has begun, 0 when there is another window than the last one
+--       5 number of partitions, 6 number of the window since which partitions keep their state, or '' to begin without state,
+--       7 a new salt, 8 layout
+-- Returns 1 if the opening has begun, 0 if the last window is another one
 local window_key, salt_key = KEYS[1], KEYS[2]
 local last_id, highest, window_id, deploy_id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local partitions, since, salt, layout = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
@@ -20,8 +22,8 @@ local number = digits(math.max(now, highest + 1, (tonumber(last[2]) or 0) + 1))
 local kept_since = since == '' and number or since
 redis.call('HSET', window_key, 'id', window_id, 'number', number, 'deploy_id', deploy_id, 'partitions', partitions,
   'state', 'opening', 'since', kept_since, 'layout', layout)
--- What the control slot has beside the record is as old as the record: where that is from before the state that is kept, it is of
--- another state, and nobody who was reset may be known by its salt.
+-- If the record of the window is older than the state that is kept, the salt beside it is older as well. It is
+-- replaced, so that no visitor is recognized after a reset.
 if last[3] == kept_since then
   redis.call('SET', salt_key, salt, 'NX')
 else
@@ -31,14 +33,14 @@ end
 return 1
 
 --- raise_window
--- Takes a partition into a window that is being opened, unless it is in that one or a later one already: so an opening may be done
--- by several, and again by who comes next. What the partition holds stays where it is there and was in a window that is not older
--- than the last one that began with none; else its state begins a new generation, under other names.
+-- Takes a partition into a window, unless it is in this one or a later one. So several processes may open one window.
+-- The partition keeps its state if its last window is not older than ARGV 3. Else its state begins a new generation:
+-- other names.
 --
 -- KEYS  1 window
 -- ARGV  1 window id, 2 its number, 3 number of the window since which partitions keep their state, 4 deploy id,
 --       5 number of partitions, 6 layout
--- Returns {window id, number, generation, since, deploy id, number of partitions, layout}, those that the partition has then
+-- Returns {window id, number, generation, since, deploy id, number of partitions, layout} as the partition has them now
 local window_key = KEYS[1]
 local window_id, number, since, deploy_id, partitions = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local layout = ARGV[6]
@@ -56,7 +58,7 @@ return { window_id, number, generation, since, deploy_id, partitions, layout }
 --
 -- KEYS  1 window
 -- ARGV  1 window id
--- Returns 1, or 0 when there is another window
+-- Returns 1, or 0 if there is another window
 local window_key = KEYS[1]
 local window_id = ARGV[1]
 
@@ -65,12 +67,13 @@ redis.call('HSET', window_key, 'state', 'open')
 return 1
 
 --- read_window
--- Returns the window that the control slot names, and opens none.
+-- Reads the window in the control slot.
 --
 -- KEYS  1 window, 2 visitor salt
 -- ARGV  none
--- Returns {} when there is none, or {window id, number, deploy id, number of partitions, state, number of the window since which
---   partitions keep their state, layout, salt}; the state is opening or open, each field '' where it is lost
+-- Returns {} if there is none, or {window id, number, deploy id, number of partitions, state, number of the window
+-- since which
+--   partitions keep their state, layout, salt}. The state is opening or open. A lost field is ''.
 local window_key, salt_key = KEYS[1], KEYS[2]
 
 local window = redis.call('HMGET', window_key, 'id', 'number', 'deploy_id', 'partitions', 'state', 'since', 'layout')
@@ -80,15 +83,15 @@ window[8] = redis.call('GET', salt_key) or ''
 return window
 
 --- record_promotions
--- Notes, in the control slot, which partitions a replica took over that nobody had asked to: it may lack what was written last. Of
--- several that see one promotion, and of several promotions, the earliest time is kept: who writes first need not have heard the
--- former primary last. The next window that keeps no state begins without.
+-- Notes, in the control slot, which partitions a replica took over unasked: it may lack the last writes. The earliest
+-- time is kept: the process that notes it first may not be the one that heard the former primary last. A window that
+-- begins without state begins without notes.
 --
 -- Uses  lib/time
 -- KEYS  1 window
--- ARGV  1 window id; then of each place its name, the number of a partition or control for the control slot, and for how many ms
---       its former primary has been silent, or '' when it never answered the caller: the window began before it fell silent
--- Returns 'window' when the window is another one or none, 'ok' otherwise
+-- ARGV  1 window id; then for each place its name (the number of a partition, or control for the control slot), and for how many
+--       ms its former primary has been silent, or '' if it never answered the caller: then since the window began
+-- Returns 'window' if the window is another one or none, else 'ok'
 local window_key = KEYS[1]
 local window_id = ARGV[1]
 

@@ -1,19 +1,21 @@
 --- write_heartbeats
--- Writes when agents were last heard, of the heartbeats that one pod gathered for one partition: of those whose route leads to
--- their connection, under the epoch that it knows. Nothing else comes of a touch: it gives nobody an agent, begins no hold and
--- tells nobody of what waits. Whatever takes more than that is left to accept, with nothing done, the guard included.
+-- Writes when agents were last heard: the heartbeats that one pod gathered for one partition. It writes only what it
+-- finds unchanged: the route must lead to the agent's connection under the known epoch. It gives nobody an agent,
+-- begins no hold and tells nobody what waits. Every other heartbeat is left to accept, with nothing done, not even in
+-- the guard.
 --
 -- Uses  lib/guard, lib/route, lib/time
--- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, then guard buckets, and keys of principals' agents and of
---       agents' credentials, which a touch names by their places in KEYS
--- ARGV  1 deadline in ms, 2 window id, 3 stale after ms, 4 forget after ms, 5 how many ms ahead the end of a guard bucket may
---       lie, 6 over several partitions the highest epoch that the pod knows here, else 0, then of each touch: end of the guard
---       bucket in ms, its key, digest, agent, owner of the route, how many ms before the deadline it was heard, mark of the route
---       (both lib/route), and what else is renewed, joined with spaces, each 0 where there is none: key of the principal's
---       agents, key of the agent's credentials, when the last of them ends, in ms; '' where there is nothing
--- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or
---   {'ok', now, deadline, letters}: for each touch, in order, t when it was written, or - when it is left to accept. The agent
---   was heard at the deadline less the ms of its touch, or now where that is earlier.
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, then guard buckets, keys of principals' agents and of
+--       agents' credentials. A heartbeat names them by their place in KEYS.
+-- ARGV  1 deadline in ms, 2 window id, 3 stale after ms, 4 forget after ms, 5 how many ms ahead a guard bucket may end, 6 with
+--       several partitions the highest epoch that the pod knows, else 0, then each heartbeat: end of the guard bucket in ms, its
+--       key, digest, agent, owner of the route, how many ms before the deadline it was heard, mark of the route (both lib/route),
+--       and what else to renew: key of the principal's agents, key of the agent's credentials, when the last of them ends in ms,
+--       separated by spaces, 0 for none, or '' if there is nothing
+-- Returns {'late', now}, {'window'} if the window is another one or none (both did nothing), or {'ok', now, deadline,
+-- letters}:
+--   for each heartbeat t if it was written, - if it is left to accept. The agent was heard at the deadline less its ms, but
+--   not later than now.
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local clock_key, counters_key = KEYS[5], KEYS[6]
 local deadline, window_id = ARGV[1], ARGV[2]
@@ -24,14 +26,14 @@ local FIRST, EACH = 7, 8
 local now = read_time()
 if is_late(now, deadline) then return { 'late', digits(now) } end
 if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
--- A replica that took over may lack the last epochs: none is given twice.
+-- A replica that took over may lack the newest epochs. No epoch is given twice.
 if highest > tonumber(highest > 0 and redis.call('GET', clock_key) or 0) then redis.call('SET', clock_key, digits(highest)) end
 
 local batch = { now = now, guard_ahead = guard_ahead, forget_at = {} }
--- What each write takes, so that each is one command however many touches there are; by key where there are several keys.
+-- The arguments of each write, so that it is one command for all heartbeats. By key if there are several keys.
 local routes, seen, seen_of_principal, digests, written = {}, {}, {}, {}, 0
 
--- Returns the list of a key, which is empty at first.
+-- Returns the list of a key, empty at first.
 local function list_of(lists, key)
   lists[key] = lists[key] or {}
   return lists[key]
@@ -42,14 +44,14 @@ local function append(list, first, second)
   list[#list + 1] = second
 end
 
--- Returns the routes of the agents, and by bucket and digest whether the guard knows it.
+-- Returns the agents' routes, and which digests the guard has, by bucket.
 local function look_up()
-  local agents, asked, known = {}, {}, {}
+  local agents, at_target, known = {}, {}, {}
   for i = FIRST, #ARGV, EACH do
     agents[#agents + 1] = ARGV[i + 3]
-    append(list_of(asked, KEYS[tonumber(ARGV[i + 1])]), ARGV[i + 2])
+    append(list_of(at_target, KEYS[tonumber(ARGV[i + 1])]), ARGV[i + 2])
   end
-  for bucket, list in pairs(asked) do
+  for bucket, list in pairs(at_target) do
     known[bucket] = {}
     for n, is_there in ipairs(redis.call('SMISMEMBER', bucket, unpack(list))) do known[bucket][list[n]] = is_there == 1 end
   end
@@ -66,24 +68,24 @@ local function renew(agent, seen_at, renewed)
   if credential_key then batch.forget_at[credential_key] = math.min(now + forget_after, tonumber(last_end)) end
 end
 
--- Returns seen_at and `since`, as texts, of a record of that owner.
+-- Returns seen_at and `since` of the owner's record, as texts.
 local function parse_times(record, owner)
   return string.match(record, '^(%d+) (%d+)', #owner + 2)
 end
 
--- Returns the record of that owner, with other times and mark (lib/route).
+-- Returns the owner's record with other times and mark (lib/route).
 local function format_times(owner, seen_at, since, mark)
   return owner .. ' ' .. seen_at .. ' ' .. since .. mark
 end
 
--- Returns whether a touch is all that comes of the heartbeat.
-local function touch(record, known, ends_at, bucket, digest, agent, owner, before, mark, renewed)
+-- Returns whether the heartbeat was written.
+local function write(record, known, ends_at, bucket, digest, agent, owner, before, mark, renewed)
   if known[bucket][digest] or not is_guardable(batch, tonumber(ends_at), bucket) then return false end
   if not is_owned(record, owner) then return false end
   local last_text, since = parse_times(record, owner)
   local heard_at, last = math.min(now, deadline - before), tonumber(last_text)
-  -- An agent that is stale, as those are told who send to it now, begins a new hold; one whose route was entered again
-  -- (assert_routes) was not told yet what waits for it. A time ahead, of a clock that was set back since, is for accept to mend.
+  -- A stale agent begins a new hold. An agent whose route was restored (restore_routes) must be told what waits for it.
+  -- A time ahead of now comes from a clock that was set back. All three are left to accept.
   if last > now or now - last > stale_after or tonumber(since) > last then return false end
   known[bucket][digest] = true
   written = written + 1
@@ -100,7 +102,7 @@ local letters = {}
 for n, record in ipairs(records) do
   local first = FIRST + (n - 1) * EACH
   local ends_at, number = ARGV[first], ARGV[first + 1]
-  local is_written = touch(record, known, ends_at, KEYS[tonumber(number)], unpack(ARGV, first + 2, first + EACH - 1))
+  local is_written = write(record, known, ends_at, KEYS[tonumber(number)], unpack(ARGV, first + 2, first + EACH - 1))
   letters[n] = is_written and 't' or '-'
 end
 

@@ -4,7 +4,7 @@ import { partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
-/** A credential as it is kept, with the id of its key. Source: shared/window/src/lua/lib/credential.lua. */
+/** A credential as it is kept, with the id of its key. Source: shared/window/src/lua/accept/presence.lua. */
 export interface CredentialRecord {
   readonly keyId: string;
   readonly token: string;

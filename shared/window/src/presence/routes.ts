@@ -163,7 +163,7 @@ export class CongestionMarks {
       agent,
       formatRouteOwner({ pod: this.#pod, connection, epoch }),
       isCongested ? CONGESTED : "",
-      numberOf(ofPartition.asked(agent)),
+      numberOf(ofPartition.pending(agent)),
       numberOf(ofPartition.decided(agent)),
     ]);
     await this.#link.run("mark_congestion", keys, args);

@@ -42,10 +42,13 @@ export function luaFile(file: string): string {
 
 /** The scripts of a file by their names, in order. Pure. */
 export function scriptsIn(lua: string): [name: string, text: string][] {
-  return lua.split(/^--- /m).flatMap((section) => {
-    const [name, text] = [section.slice(0, section.indexOf("\n")), section.slice(section.indexOf("\n") + 1)];
-    return section === "" ? [] : [[name, text]];
-  });
+  return lua
+    .split(/^--- /m)
+    .slice(1)
+    .map((section) => {
+      const end = section.indexOf("\n");
+      return [section.slice(0, end), section.slice(end + 1)];
+    });
 }
 
 /** The text of a script, without the files that it uses. */

@@ -70,7 +70,7 @@ function keysOfPartition(p: number, generation: number, number: number) {
   const state = (kind: string) => `${prefixOf(p)}${kind}:${ending(generation)}`;
   const counted = (kind: string) => `${prefixOf(p)}${kind}:${ending(number)}`;
   const [agents, credential, session] = [state("agents"), state("credential"), state("session")];
-  const [asked, decided, opened, principal] = [state("asked"), state("decided"), state("opened"), state("principal")];
+  const [pending, decided, opened, principal] = [state("asked"), state("decided"), state("opened"), state("principal")];
   return {
     presence: state("presence"),
     online: state("online"),
@@ -83,8 +83,8 @@ function keysOfPartition(p: number, generation: number, number: number) {
     /** The credentials that an agent registered with, by the ids of their keys. */
     credential: (agent: string) => `${credential}:${nameOf(agent)}`,
     session: (sessionId: string) => `${session}:${sessionId}`,
-    /** What is asked of one agent: its last proof and its pending sessions. */
-    asked: (agent: string) => `${asked}:${nameOf(agent)}`,
+    /** What is pending at one agent: its last proof and its undecided sessions. */
+    pending: (agent: string) => `${pending}:${nameOf(agent)}`,
     /** What was decided of an agent's requests while it was not online. */
     decided: (agent: string) => `${decided}:${nameOf(agent)}`,
     /** How many sessions a requester, an agent's id, or a principal, a digest, opened at targets of this partition, within a minute. */

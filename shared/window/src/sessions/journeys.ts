@@ -73,7 +73,7 @@ export class GatheredJourneys {
     if (this.#visits.size > WINDOW_LIMITS.journeys) this.#visits.delete(firstOf(this.#visits));
   }
 
-  /** Arguments of flush_counters.lua. Ages, not times: the clock of Redis dates them all, whichever process saw them. */
+  /** Arguments of flush_counters. Ages, not times: the clock of Redis dates them all, whichever process saw them. */
   args(now: number): (string | number)[] {
     return [...this.#visits].flatMap(([visitor, { count, stages, actions }]) => [
       visitor,

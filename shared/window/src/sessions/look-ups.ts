@@ -60,10 +60,10 @@ export async function readTarget(
   { offlineAfterMs, proofFreshnessMs }: TargetOptions,
 ): Promise<Target> {
   // A session lies in its target's partition; no session has the empty id.
-  const read = ({ presence, online, route, asked, session }: PartitionKeys) =>
+  const read = ({ presence, online, route, pending, session }: PartitionKeys) =>
     link.run(
       "read_target",
-      [presence, online, route, asked(agent), session(sessionId ?? "")],
+      [presence, online, route, pending(agent), session(sessionId ?? "")],
       [agent, sessionId ?? ""],
     );
   const [now, lastSeen, heldSince, mark, proof, pending, state, record] = (await window.read(
@@ -108,8 +108,8 @@ export async function readSession(link: RedisCalls, window: ProcessWindow, sessi
   const first = await window.read(p, ({ session }) => link.command("GET", session(sessionId)));
   if (typeof first !== "string") return null;
   const { target } = parseSession(first);
-  const reply = (await window.read(p, ({ session, asked }) =>
-    link.run("read_session", [session(sessionId), asked(target)], [sessionId]),
+  const reply = (await window.read(p, ({ session, pending }) =>
+    link.run("read_session", [session(sessionId), pending(target)], [sessionId]),
   )) as string[];
   if (reply.length === 0) return null;
   const [state, record] = reply as [SessionState, string];

@@ -16,7 +16,7 @@ export interface SessionProof {
   readonly samePrincipal: boolean;
 }
 
-/** Reads `session requester target accepted_at status source[ within]`. Source: shared/window/src/lua/lib/proof.lua. */
+/** Reads `session requester target accepted_at status source[ within]`. Source: shared/window/src/lua/accept/sessions.lua. */
 export function parseSessionProof(record: string): SessionProof {
   const [sessionId, requester, target, acceptedAt, targetStatus, source, within] = record.split(" ") as [
     ...[string, string, string, string],

@@ -1,9 +1,10 @@
--- Part of accept: the leases that pods have in the partition, where the window has several.
+-- The targets of a batch: where they are, whether they accept the envelope, one publish for each pod, and what is
+-- counted of it.
 -- Uses  lib/route
 
--- Returns whether a pod that a publish did not reach is gone, so that its routes go. Over several partitions it may live, and not
--- be heard for a moment, while a slot is moved or a replica takes over: it is gone when its lease is over, and others have
--- renewed theirs since (renew_lease), however late: who renews next takes away what is over.
+-- Returns whether a pod is gone that did not receive a publish. Its routes are then removed. With several partitions a
+-- living pod may miss a publish, while a slot moves or a replica takes over. There it is gone only when its lease is
+-- over and other pods have renewed theirs since (renew_lease).
 local function is_gone(batch, pod)
   if not batch.leases then return true end
   local number, lease, gap = string.match(batch.leases, '^(%d+) (%d+) (%d+)$')
@@ -14,18 +15,16 @@ local function is_gone(batch, pod)
   return not renewed_at or batch.now - newest <= leases.gap and batch.now - renewed_at > leases.lease
 end
 
--- Part of accept: the agents that a batch is addressed to, each looked up once.
-
--- Returns the route of an agent by its words (lib/route), and its record; nil when no connection has the agent.
+-- Returns an agent's route by name (lib/route) and its record, or nil if no connection has the agent.
 local function read_route(batch, agent)
   local record = redis.call('HGET', batch.route_key, agent)
   if not record then return nil end
   return parse_route(record), record
 end
 
--- Returns {agent, status, last_seen, route, congested} by name: last_seen is '' when the agent was not seen, route nil unless
--- it can be delivered to. An online agent of a congested connection cannot, and is stale as a target. A publish that reaches
--- nobody makes it stale too.
+-- Returns {agent, status, last_seen, route, congested} of a target, read once a batch. last_seen is '' if it was not
+-- seen. route is nil if it cannot receive now. An online agent with a congested connection is stale as a target. So is
+-- one whose pod does not receive the publish.
 local function target_of(batch, agent)
   local target = batch.targets[agent]
   if target then return target end
@@ -42,15 +41,13 @@ local function target_of(batch, agent)
   return target
 end
 
--- Part of accept and of accept_messages: envelopes that their target does not accept from their sender.
-
--- Returns who sent an envelope, of its canonical text: the order of its first members is fixed, and nothing in them is escaped.
--- A colon is written as any character: no script spells a key.
+-- Returns the sender in an envelope's canonical text: its first members have a fixed order and no escapes. The dots
+-- stand for colons, since a script must not spell a key.
 local function sender_of(text)
   return string.match(text, '^{"id"."[^"]+","type"."[^"]+","from"."([^"]+)"')
 end
 
--- Returns whether a sender is one of those that words name.
+-- Returns whether the words (lib/route) name a sender.
 local function is_named(words, from, principal)
   if string.find(words, ' ' .. from .. ' ', 1, true) then return true end
   if string.find(words, ' @' .. principal .. ' ', 1, true) then return true end
@@ -60,8 +57,8 @@ local function is_named(words, from, principal)
   return false
 end
 
--- Returns whether it is one. `principal` is the digest of the issuer that answers for the sender; any other is none of the words.
--- What an agent sends to itself it accepts.
+-- Returns whether the target does not accept the sender's envelopes. `principal` is the digest of the sender's issuer,
+-- or any other text. An agent always accepts its own.
 local function is_unwanted(batch, agent, from, principal)
   local target = target_of(batch, agent)
   if target.accept_from == nil then
@@ -76,10 +73,9 @@ local function is_unwanted(batch, agent, from, principal)
   return target.unwanted[sender]
 end
 
--- Part of accept: pod messages. A pod message is all that one pod gets of a batch, in one publish of one line or more.
+-- A pod message is everything that one pod gets from a batch: one publish of one line or more.
 
--- Returns the message to a pod: its pieces, which are joined when it is published, and the targets whose envelopes are in
--- it.
+-- Returns the message to a pod: its pieces, joined when it is published, and the targets of its envelopes.
 local function pod_message_to(batch, pod)
   local messages = batch.pod_messages
   local message = messages[pod]
@@ -90,7 +86,7 @@ local function pod_message_to(batch, pod)
   return message
 end
 
--- Adds a line; what is given as its rest stays a piece of its own.
+-- Adds a line. `rest` stays a piece of its own.
 local function add_line(message, line, rest)
   local pieces = message.pieces
   local n = #pieces
@@ -101,7 +97,7 @@ local function add_line(message, line, rest)
   pieces[n + 1], pieces[n + 2] = line, rest
 end
 
--- Adds an envelope to the message to its target's pod when the target is online. Returns the target.
+-- Adds an envelope to its target's pod message if the target is online. Returns the target.
 local function deliver(batch, agent, session_id, text)
   local target = target_of(batch, agent)
   local route = target.route
@@ -110,7 +106,7 @@ local function deliver(batch, agent, session_id, text)
     target.pod_message = pod_message_to(batch, route.pod)
     table.insert(target.pod_message.targets, target)
   end
-  -- Consecutive envelopes of no session, or of one, have the same words before their texts.
+  -- Envelopes in a row without session, or of one session, have the same words before their texts.
   if target.session_id ~= session_id then
     target.session_id, target.head = session_id, format_delivery(route.connection, route.epoch, agent, session_id)
   end
@@ -118,8 +114,8 @@ local function deliver(batch, agent, session_id, text)
   return target
 end
 
--- Publishes the pod messages. Where that reached nobody the targets are stale and not online any more; when the pod is gone,
--- their routes go. Those to which the batch gave newer routes keep them.
+-- Publishes the pod messages. If nobody received one, its targets become stale, and lose their routes if the pod is
+-- gone. A newer route that this batch gave is kept.
 local function publish(batch)
   for _, message in ipairs(batch.pod_messages) do
     if redis.call('SPUBLISH', batch.channel_prefix .. message.pod, table.concat(message.pieces)) == 0 then
@@ -136,22 +132,22 @@ local function publish(batch)
   end
 end
 
--- Part of accept: published envelopes, by minute and by the counter of where they came in. A field `minute counter` is all
--- that is written of one; totals are the sum of the minutes that are kept and of what older ones left in the counters. How many
--- did not find their target online is a counter of its own: one that finds it costs no further command.
+-- Published envelopes are counted in fields `minute counter`, the counter of where they came in. A total is the sum of
+-- the kept minutes and of the counters, which have the older ones. Envelopes to targets that were not online have a
+-- further counter, so that the usual case costs no further command.
 
--- `gateway_counter` is that of the endpoint that takes such envelopes.
+-- `gateway_counter` counts the same kind of envelope from the gateway.
 local function count_publications(batch, n, origin, gateway_counter)
   local published, counter = batch.published, origin == 'websocket' and 'websocket_accepted' or gateway_counter
   published[counter] = (published[counter] or 0) + n
 end
 
--- To be called with the status as the publish left it.
+-- Call it with the status after the publish.
 local function count_if_not_reached(batch, status)
   if status ~= 'online' then batch.not_reached = batch.not_reached + 1 end
 end
 
--- Moves the minutes up to `newest` into the counters.
+-- Moves minutes up to `newest` into the counters.
 local function fold_minutes(published_key, counters_key, newest)
   local kept = redis.call('HGETALL', published_key)
   for i = 1, #kept, 2 do
@@ -164,7 +160,7 @@ local function fold_minutes(published_key, counters_key, newest)
   end
 end
 
--- The first publication of a minute folds the minutes long gone.
+-- The first publication of a minute moves the old minutes.
 local function write_published(batch, published_key, counters_key, minutes_kept)
   local minute = math.floor(batch.now / 60000)
   for counter, n in pairs(batch.published) do

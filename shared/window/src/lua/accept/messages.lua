@@ -1,8 +1,9 @@
--- Part of accept and of accept_messages: plain messages, of no session and without a claim.
+-- Plain messages: those without session and without claim.
 -- Uses  accept/delivery
 
--- Takes the messages of one bucket: origin and issuer in ARGV[first], then digest, agent and text of each up to ARGV[last]. `bucket`
--- is false when the guard cannot hold them. Returns how many of them the guard had no entry of.
+-- Takes the messages of one bucket: ARGV[first] is their origin, then comes their issuer, then digest, agent and text
+-- of each, up to ARGV[last]. `bucket` is false if the guard cannot hold them. Returns how many of them are new to the
+-- guard.
 local function take_messages(batch, bucket, first, last)
   local targets, is_new = batch.message_targets, batch.message_is_new
   local fresh, n = 0, #targets
@@ -24,7 +25,7 @@ local function take_messages(batch, bucket, first, last)
   return fresh
 end
 
--- Returns a letter for each message, with the statuses as the publish left them, and counts the new ones that reached nobody.
+-- Returns a letter for each message, with the statuses after the publish, and counts the new ones that reached nobody.
 local function letters_of(batch)
   local LETTERS = { online = 'O', stale = 'S', offline = 'F', not_seen = 'N', clock_skew = 'c', not_accepted = 'x' }
   local letters = {}

@@ -1,15 +1,15 @@
--- Part of accept: what bounds session requests.
+-- Session requests, session decisions, and messages with a claim.
 -- Uses  lib/session_records, lib/time, accept/batch, accept/delivery
 
--- Returns functions that judge a newcomer, and the bounds of what is kept, by name. `joined` is ARGV 8 of accept.
+-- Returns the functions that judge a new request, and the numbers for what is kept. `joined` is ARGV 8 of accept.
 local function make_session_bounds(batch, joined)
   local numbers = {}
   for number in string.gmatch(joined, '%d+') do numbers[#numbers + 1] = tonumber(number) end
   local most_pending, most_of_requester, most_opened, opened_window = unpack(numbers, 1, 4)
   local bounds = { most_decided = numbers[5], decided_kept = numbers[6] }
 
-  -- Returns the place of the pending session that gives way to a newcomer, or nil: the requester's own oldest beyond its
-  -- share; at a full target the oldest of the principal with the most there, the newcomer's own unless another has more.
+  -- Returns the place of the pending session that gives way to a new one, or nil. Above the requester's share that is
+  -- the requester's oldest. At a full target it is the oldest of the principal with the most sessions there.
   function bounds.place_that_gives_way(pending, newcomer)
     local own, held, first = {}, {}, {}
     for place, session in ipairs(pending) do
@@ -27,7 +27,7 @@ local function make_session_bounds(batch, joined)
     return first[largest]
   end
 
-  -- Returns why who has opened as many as it may within a minute has to wait, or nil.
+  -- Returns the refusal of an opener that has opened as many as it may in a minute, or nil.
   local function wait_to_open(key, elsewhere, most, limit)
     local opened = (redis.call('GET', key) or 0) + elsewhere
     if opened < most then return nil end
@@ -35,19 +35,20 @@ local function make_session_bounds(batch, joined)
     return { 'rate_limited', limit, left > 0 and left or opened_window }
   end
 
-  -- Counts one more that is opened.
+  -- Counts one more opened session.
   function bounds.count_opened(newcomer)
     for _, key in ipairs({ newcomer.opened_key, newcomer.principal_opened_key }) do
       if redis.call('INCRBY', key, 1) == 1 then redis.call('PEXPIRE', key, opened_window) end
     end
   end
 
-  -- Returns how many sessions pend besides the one that makes room, if it does.
+  -- Returns how many sessions are pending, without the one that makes room.
   local function count_pending(key, elsewhere, makes_room)
     return redis.call('ZCOUNT', key, '(' .. batch.now_text, '+inf') + elsewhere - (makes_room and 1 or 0)
   end
 
-  -- Returns why the newcomer has to wait, or nil, and writes nothing. What is elsewhere was counted before, in the others.
+  -- Returns why the request must wait, or nil. Writes nothing. `…_elsewhere` was counted in the other partitions
+  -- before.
   function bounds.wait_of(newcomer, gives_way)
     local opened, by_principal = newcomer.opened_key, newcomer.principal_opened_key
     local wait = wait_to_open(opened, newcomer.opened_elsewhere, most_opened, 'opened_sessions')
@@ -59,7 +60,7 @@ local function make_session_bounds(batch, joined)
     if not newcomer.agent_key then return nil end
     makes_room = makes_room and gives_way.requester == newcomer.requester
     local own = count_pending(newcomer.agent_key, newcomer.agent_holds_elsewhere, makes_room)
-    -- Agents of an issuer may be strangers to each other: none has more than its share of what the others leave.
+    -- Agents of one issuer may be strangers: each may have only its share of what the others leave free.
     local left = newcomer.principal_holds_most - (held - own)
     if own >= math.ceil(left / newcomer.agents_share) then
       return { 'rate_limited', 'agent_pending_sessions', opened_window }
@@ -69,36 +70,32 @@ local function make_session_bounds(batch, joined)
   return bounds
 end
 
--- The record of an accepted session request: `session requester target accepted_at status source`, accepted_at in ms, and
--- ` within` where both agents answer to one principal.
-
--- Returns the record. `status` is the target's delivery status then; `is_within` is of both agents.
+-- Returns the record of an accepted request: `session requester target accepted_at status source`, and ` within` if
+-- both agents have one principal. `status` is the target's delivery status at acceptance.
 local function format_proof(session_id, requester, target, accepted_at, status, source, is_within)
   local words = { session_id, requester, target, accepted_at, status, source }
   if is_within then words[#words + 1] = 'within' end
   return table.concat(words, ' ')
 end
 
--- Part of accept: session requests and decisions.
-
--- Returns functions that take such items, by name.
+-- Returns the functions that take requests and decisions, by name.
 local function make_sessions(batch, settings, claims)
   local bounds = make_session_bounds(batch, settings.session_bounds)
   batch.records = batch.records or make_session_records(batch.now)
   local records, sessions = batch.records, {}
 
-  -- Takes the newcomer in, and out what gives way to it.
-  local function enter(newcomer, asked, place)
+  -- Adds the new session, and removes the one that gives way.
+  local function enter(newcomer, at_target, place)
     if place then
-      local out = table.remove(asked.pending, place)
-      -- Keys of principals and of sessions differ at their end.
+      local out = table.remove(at_target.pending, place)
+      -- The keys of two principals, and of two sessions, differ only at their end.
       local principal_prefix = string.sub(newcomer.principal_key, 1, -1 - #newcomer.principal)
       end_session(batch, out, principal_prefix, string.sub(newcomer.key, 1, -1 - #newcomer.name))
     end
     local words = { newcomer.name, batch.now_text, newcomer.ttl, newcomer.principal, newcomer.requester }
     local session = records.parse_pending(table.concat(words, ' '))
-    asked.pending[#asked.pending + 1] = session
-    batch.asked_changed[newcomer.asked_key] = true
+    at_target.pending[#at_target.pending + 1] = session
+    batch.pending_changed[newcomer.pending_key] = true
     local ends_at = digits(session.expires_at)
     for _, key in ipairs({ newcomer.principal_key, newcomer.agent_key }) do
       redis.call('ZREMRANGEBYSCORE', key, '-inf', batch.now_text)
@@ -114,7 +111,7 @@ local function make_sessions(batch, settings, claims)
     local source = origin == 'gateway' and 'simple_session_api' or 'websocket_envelope'
     local is_within = newcomer.proofs_within_key ~= nil
     local proof = format_proof(newcomer.id, newcomer.from, newcomer.to, batch.now_text, delivery, source, is_within)
-    -- Those within one principal are kept apart, so that they push out no other.
+    -- Proofs within one principal have a list of their own, so that they do not push out others.
     local proofs_key = newcomer.proofs_within_key or settings.proofs_key
     redis.call('LPUSH', proofs_key, proof)
     redis.call('LTRIM', proofs_key, 0, settings.proofs_kept - 1)
@@ -122,15 +119,15 @@ local function make_sessions(batch, settings, claims)
     redis.call('HSET', settings.last_proof_key, 'proof', proof)
     local words = { batch.now_text, string.sub(origin, 1, 1), newcomer.requester, newcomer.name }
     if is_within then words[#words + 1] = 'within' end
-    asked_of(batch, newcomer.asked_key).proof = table.concat(words, ' ')
+    pending_of(batch, newcomer.pending_key).proof = table.concat(words, ' ')
   end
 
-  -- Returns the session's state, and when it was created. One that gave way to newer ones, or whose time ran out, is expired.
+  -- Returns the session's state and when it was created. It is expired if its time is over, or it gave way.
   local function state_of(session)
     local record = redis.call('GET', session.key)
     if not record then return 'e', batch.now_text end
     local status, created_at = records.parse_session(record)
-    if status == 'p' and not records.place_of(asked_of(batch, session.asked_key), session.name) then status = 'e' end
+    if status == 'p' and not records.place_of(pending_of(batch, session.pending_key), session.name) then status = 'e' end
     return status, created_at
   end
 
@@ -142,7 +139,7 @@ local function make_sessions(batch, settings, claims)
     count(batch, 'simple_session_request_accepted_to_' .. reached .. '_target', 1)
   end
 
-  function sessions.take_request(bucket, digest, to, origin, text, id, number, asked_number, opened_number, principal_number,
+  function sessions.take_request(bucket, digest, to, origin, text, id, number, pending_number, opened_number, principal_number,
     principal_opened_number, principal, from, ttl, held_elsewhere, opened_elsewhere, principal_opened_elsewhere,
     principal_holds_most, principal_opens_most, agent_number, agent_holds_elsewhere, agents_share,
     proofs_within_number, ...)
@@ -151,7 +148,7 @@ local function make_sessions(batch, settings, claims)
     local session = {
       id = id, name = records.name_of(id), from = from, to = to, ttl = ttl, principal = principal,
       requester = records.agent_name(from), principal_key = KEYS[tonumber(principal_number)],
-      key = KEYS[tonumber(number)], asked_key = KEYS[tonumber(asked_number)], opened_key = KEYS[tonumber(opened_number)],
+      key = KEYS[tonumber(number)], pending_key = KEYS[tonumber(pending_number)], opened_key = KEYS[tonumber(opened_number)],
       principal_opened_key = KEYS[tonumber(principal_opened_number)],
       held_elsewhere = tonumber(held_elsewhere), opened_elsewhere = tonumber(opened_elsewhere),
       principal_opened_elsewhere = tonumber(principal_opened_elsewhere),
@@ -167,19 +164,19 @@ local function make_sessions(batch, settings, claims)
       return answer(batch, { 'not_accepted_by_target' })
     end
     if batch.is_short then return answer(batch, { 'over_capacity' }) end
-    local asked = asked_of(batch, session.asked_key)
-    local place = bounds.place_that_gives_way(asked.pending, session)
-    local wait = bounds.wait_of(session, asked.pending[place])
+    local at_target = pending_of(batch, session.pending_key)
+    local place = bounds.place_that_gives_way(at_target.pending, session)
+    local wait = bounds.wait_of(session, at_target.pending[place])
     if wait then return answer(batch, wait) end
     redis.call('SADD', bucket, digest)
     count_publications(batch, 1, origin, 'simple_session_request_accepted')
     count(batch, 'session_requests', 1)
-    local ends_at = enter(session, asked, place)
+    local ends_at = enter(session, at_target, place)
     settle(batch, deliver(batch, to, id, text), { 'accepted', '', 'p', batch.now_text }, function(status)
       local delivery = status == 'offline' and 'stale' or status
       local record = records.format_session(delivery, batch.now_text, ttl, from, to)
-      -- One that gave way within the batch has ended, and had no key then whose expiry could be set.
-      local ended_at = records.place_of(asked, session.name) and ends_at or batch.now
+      -- A session that gave way within this batch has ended already.
+      local ended_at = records.place_of(at_target, session.name) and ends_at or batch.now
       redis.call('SET', session.key, record, 'PXAT', digits(ended_at + batch.session_kept))
       record_proof(session, delivery, origin)
       if claim then claims.keep(claim, status, id) end
@@ -187,7 +184,8 @@ local function make_sessions(batch, settings, claims)
     end)
   end
 
-  -- The decision is in effect; the digest of its text in the guard says that it is not accepted yet. Without its digest the guard was lost.
+  -- The decision is in effect. The digest of its text in the guard says that it is not accepted yet. If the guard has
+  -- not even its digest, Redis lost the guard.
   function sessions.take_decision(bucket, digest, to, origin, text, id, text_digest, decided_number, status, decided_at, from)
     local is_new = redis.call('SADD', bucket, digest) == 1 or redis.call('SREM', bucket, text_digest) == 1
     if not is_new then return settle(batch, target_of(batch, to), { 'duplicate' }) end
@@ -205,20 +203,18 @@ local function make_sessions(batch, settings, claims)
   return sessions
 end
 
--- Part of accept: messages with a claim, session requests and session decisions.
-
--- Returns a function that takes one such item. Its parts are made when an item needs them, since Redis makes the functions
--- of a script anew for each call: a call with one plain message would cost 3 % more (1.3 µs) if they stood alone. `settings`
--- has proofs_key, last_proof_key, proofs_kept, claim_kept and session_bounds by name.
+-- Returns a function that takes one such item. Redis makes the functions of a script again at each call, so these are
+-- made only when an item needs them: at the top of the file they would cost a plain message 3 % (1.3 µs). `settings`
+-- has proofs_key, last_proof_key, proofs_kept, claim_kept and session_bounds.
 local function make_take_publication(batch, settings)
   local claims, sessions = {}, nil
 
-  -- Returns nil for an item without one.
+  -- Returns nil for an item without a claim.
   function claims.of(number, body, envelope_id)
     return number and { key = KEYS[tonumber(number)], body = body, envelope_id = envelope_id }
   end
 
-  -- True when the claim answers in the envelope's place.
+  -- Returns whether the claim has answered for the envelope.
   function claims.answer(claim)
     local first = claim and redis.call('HMGET', claim.key, 'body', 'status', 'accepted_at', 'envelope_id', 'session_id')
     if not first or not first[1] then return false end

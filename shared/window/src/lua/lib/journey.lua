@@ -1,8 +1,8 @@
--- The record of a visitor's journey: `first_seen last_seen count stages name@at name@at …`, times in ms, oldest action first.
--- `count` is of all actions, and `stages` has a bit for each stage that any of them reached, those included that are no
--- longer kept.
+-- The record of a visitor's journey: `first_seen last_seen count stages name@at name@at …`, times in ms, oldest action
+-- first. `count` counts all actions. `stages` has a bit for each stage that an action reached. Both include actions
+-- that are not kept any more.
 
--- Returns one action as it stands in the record.
+-- Returns one action as the record has it.
 local function format_action(name, at)
   return string.format('%s@%.0f', name, at)
 end
@@ -18,7 +18,7 @@ local function parse_journey(record)
   return tonumber(first_seen), tonumber(last_seen), tonumber(count), tonumber(stages), actions
 end
 
--- Returns earlier actions, which are joined, and added ones, a list, joined: the last of them, at most so many.
+-- Returns one text of the earlier actions (a text) and the added ones (a list): the newest, at most `most` of them.
 local function join_actions(earlier, added, most)
   local _, spaces = string.gsub(earlier, ' ', '')
   local surplus = math.max(0, spaces + 1 + #added - most)

@@ -1,11 +1,9 @@
--- Part of accept, and of assert_routes: whether an agent may be new, and how many agents a principal has that may bring any
--- number of them.
--- `batch` has for it, besides now and forget_after, by the key of a principal's agents: brought, the agents that are still to be
--- added to them, as ZADD takes them; and room, how many more there may be at least before they have to be counted again. For
--- all of them adds: `GT` where an agent may have been seen since, else `CH`, which changes nothing of what ZADD does.
+-- How many agents a principal may bring. Agents with keys of their own in the keys file are not limited. `batch` has by
+-- the key of a principal's agents: brought, what is still to be added, as ZADD takes it; and room, how many more agents
+-- fit before they must be counted again. `adds` is the option of ZADD: GT keeps a later time, CH changes nothing.
 -- Uses  lib/time
 
--- The agents that the batch brings are added in one command.
+-- Adds the agents that the batch brought, in one command.
 local function write_brought(batch, agents_key)
   local brought = batch.brought[agents_key]
   if not brought then return end
@@ -18,7 +16,7 @@ local function write_all_brought(batch)
   for agents_key in pairs(batch.brought) do write_brought(batch, agents_key) end
 end
 
--- The agent is one of its principal's, which are not limited where `agents_key` is nil.
+-- Counts an agent for its principal. Without `agents_key` the principal is not limited.
 local function bring_agent(batch, agents_key, seen_at, agent)
   if not agents_key then return end
   local brought = batch.brought[agents_key] or {}
@@ -28,7 +26,7 @@ local function bring_agent(batch, agents_key, seen_at, agent)
   batch.room[agents_key] = (batch.room[agents_key] or 0) - 1
 end
 
--- Returns whether the principal may have another agent. To count them it writes those that the batch has brought.
+-- Returns whether the principal may have another agent. Before it counts, it writes those that the batch brought.
 local function has_room(batch, agents_key, most_agents)
   if (batch.room[agents_key] or 0) > 0 then return true end
   write_brought(batch, agents_key)
@@ -36,9 +34,8 @@ local function has_room(batch, agents_key, most_agents)
   return batch.room[agents_key] > 0
 end
 
--- Returns why an agent is refused that nobody saw before, or nil. `agents_key` has the agents of its principal by when they
--- were last seen, or is nil where they are not limited. Of as many as there may be, the one unseen for longest makes room
--- once it is offline: it is forgotten, unless another principal has brought it since.
+-- Returns why the relay refuses an agent that it has not seen before, or nil. If the principal is full, its oldest
+-- agent makes room if that is offline. The relay forgets that agent, unless another principal has brought it since.
 local function refusal_of_newcomer(batch, agents_key, most_agents)
   if batch.is_short then return 'over_capacity' end
   if not agents_key or has_room(batch, agents_key, most_agents) then return nil end

@@ -1,15 +1,16 @@
--- The records of sessions, of which each agent named stands without the scheme of its id; times are in ms, a ttl in minutes:
---   session    `status delivery created_at ttl requester target`, and once it is decided ` decided_at decided_by`. Status is
---              p, a or r: pending, approved or rejected; delivery, the target's status at acceptance, is o, s or n: online,
---              stale or not_seen; decided_by is the digest of the decision's text
---   asked      what is asked of one agent, in lines: first its last proof, `accepted_at source requester session`, or nothing,
---              source being g or w, the gateway or a websocket; then its pending sessions, oldest first,
---              `session created_at ttl principal requester`, sessions without `ses_`, the principal as a digest. A decided
---              session is none of them, nor is one that gave way to a newer one
---   decided    a decision that waits for its requester: `session status decided_at target`, the session without `ses_`.
+-- The records of sessions. Agents are written without `agent://`, sessions without `ses_`. Times are in ms, a ttl in
+-- minutes.
+--   session    `status delivery created_at ttl requester target`, then, once decided, ` decided_at decided_by`.
+--              status: p, a or r: pending, approved, rejected. delivery: the target's status at acceptance, o, s or n:
+--              online, stale, not_seen. decided_by: the digest of the decision's text.
+--   asked      lines about one target. First its last proof, `accepted_at source requester session`, or an empty line;
+--              source is g (gateway) or w (websocket). Then its pending sessions, oldest first,
+--              `session created_at ttl principal requester`, the principal as a digest. Decided sessions, and those that
+--              gave way to newer ones, are not in it.
+--   decided    a decision that its requester has not received yet: `session status decided_at target`.
 -- Uses  lib/time
 
--- Returns what reads and writes them, by name: one function, since each that a script has costs every call of it.
+-- Returns the functions for these records, in one table: each function of a script costs every call of it.
 local function make_session_records(now)
   local records = {}
 
@@ -22,31 +23,31 @@ local function make_session_records(now)
   -- Returns a session's name in the records, from its id.
   function records.name_of(id) return string.sub(id, 5) end
 
-  -- Returns the record of a session that pends, of its agents' ids.
+  -- Returns the record of a pending session.
   function records.format_session(delivery, created_at, ttl, requester, target)
     local agents = records.agent_name(requester) .. ' ' .. records.agent_name(target)
     return table.concat({ 'p', string.sub(delivery, 1, 1), created_at, ttl, agents }, ' ')
   end
 
-  -- Returns the record of the same session, decided.
+  -- Returns the record of the same session once decided.
   function records.decide(record, status, decided_at, text_digest)
     return status .. string.sub(record, 2) .. ' ' .. decided_at .. ' ' .. text_digest
   end
 
-  -- Returns status, created_at, requester, target, decided_at and decided_by; the last two are '' of one that is not decided.
+  -- Returns status, created_at, requester, target, decided_at and decided_by. The last two are '' if it is not decided.
   function records.parse_session(record)
     return string.match(record, '^(%S) %S (%S+) %S+ (%S+) (%S+) ?(%S*) ?(%S*)$')
   end
 
-  -- Returns one of the pending sessions: {line, name, expires_at, principal, requester} by name.
+  -- Returns {line, name, expires_at, principal, requester} of a pending session, by name.
   function records.parse_pending(line)
     local name, created_at, ttl, principal, requester = string.match(line, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
     local expires_at = created_at + ttl * 60000
     return { line = line, name = name, expires_at = expires_at, principal = principal, requester = requester }
   end
 
-  -- Returns {proof, pending} by name; pending has the sessions whose time has not run out.
-  function records.read_asked(key)
+  -- Returns {proof, pending} of a target by name. Expired sessions are left out.
+  function records.read_pending(key)
     local record = redis.call('GET', key) or ''
     local pending = {}
     for line in string.gmatch(record, '\n([^\n]+)') do
@@ -57,27 +58,28 @@ local function make_session_records(now)
   end
 
   -- Returns the lines of the pending sessions.
-  function records.lines_of(asked)
+  function records.lines_of(at_target)
     local lines = {}
-    for place, session in ipairs(asked.pending) do lines[place] = session.line end
+    for place, session in ipairs(at_target.pending) do lines[place] = session.line end
     return lines
   end
 
-  -- Returns the record, and until when any of it counts; nothing when none does. The proof counts for `proof_fresh` ms.
-  function records.format_asked(asked, proof_fresh)
-    local accepted_at = string.match(asked.proof, '^%d+')
+  -- Returns the record and when it expires, or nothing if nothing in it counts any more. The proof counts for
+  -- `proof_fresh` ms.
+  function records.format_pending(at_target, proof_fresh)
+    local accepted_at = string.match(at_target.proof, '^%d+')
     local proof_ends_at = accepted_at and accepted_at + proof_fresh or 0
     local ends_at = proof_ends_at
-    for _, session in ipairs(asked.pending) do ends_at = math.max(ends_at, session.expires_at) end
+    for _, session in ipairs(at_target.pending) do ends_at = math.max(ends_at, session.expires_at) end
     if ends_at <= now then return nil end
-    local lines = records.lines_of(asked)
-    table.insert(lines, 1, proof_ends_at > now and asked.proof or '')
+    local lines = records.lines_of(at_target)
+    table.insert(lines, 1, proof_ends_at > now and at_target.proof or '')
     return table.concat(lines, '\n'), digits(ends_at)
   end
 
-  -- Returns the place of a session among those that pend, or nil.
-  function records.place_of(asked, name)
-    for place, session in ipairs(asked.pending) do
+  -- Returns the place of a session among the pending ones, or nil.
+  function records.place_of(at_target, name)
+    for place, session in ipairs(at_target.pending) do
       if session.name == name then return place end
     end
   end
