@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { AGENT_ID_PATTERN } from "relay-protocol/wire/agent-id.ts";
+import { AGENT_ID_PATTERN } from "relay-protocol/wire/ids.ts";
 import type { Environment } from "relay-runtime/settings.ts";
 
 /** The command line is invalid. */

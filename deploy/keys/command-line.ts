@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
-import { AGENT_ID_PATTERN } from "relay-protocol/wire/agent-id.ts";
+import { AGENT_ID_PATTERN } from "relay-protocol/wire/ids.ts";
 import type { Io } from "../local/io.ts";
 import { addressProblem } from "./relay-address.ts";
 

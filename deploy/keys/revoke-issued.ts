@@ -1,8 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { KeysFile } from "relay-protocol/contract/keys-file.ts";
 import { AgentHolders } from "relay-protocol/signing/credentials.ts";
-import { AGENT_ID_PATTERN } from "relay-protocol/wire/agent-id.ts";
 import { ANY_AGENT } from "relay-protocol/wire/credential.ts";
+import { AGENT_ID_PATTERN } from "relay-protocol/wire/ids.ts";
 import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type Options, UsageError } from "./command-line.ts";
 import { issuerNamed, withRevocation } from "./issuer-records.ts";

@@ -1,15 +1,8 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { verify } from "relay-protocol/signing/algorithms.ts";
 import { readCredential } from "relay-protocol/signing/credentials.ts";
-import {
-  CLAIMS,
-  HEADER,
-  ISSUER,
-  issued,
-  issuedAsWritten,
-  RECORD,
-} from "../../shared/protocol/test/credentials/issuing.ts";
-import { MALFORMED } from "../../shared/protocol/test/credentials/malformed.ts";
+import { CLAIMS, HEADER, ISSUER, issued, issuedAsWritten, RECORD } from "../../shared/protocol/test/signing/issuing.ts";
+import { MALFORMED } from "../../shared/protocol/test/signing/malformed.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { fc } from "../support/fast-check.ts";
 import { HttpClient } from "../support/http.ts";

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { KeysFile } from "relay-protocol/contract/keys-file.ts";
-import { AGENT_ID_PATTERN } from "relay-protocol/wire/agent-id.ts";
+import { AGENT_ID_PATTERN } from "relay-protocol/wire/ids.ts";
 import { ANY_AGENT } from "relay-protocol/wire/credential.ts";
 import { type AgentKeyFile, issue, newAgentKeys } from "../../deploy/keys/issue.ts";
 import { type IssuerFile, makeIssuerFile } from "../../deploy/keys/issuer-file.ts";

@@ -3,13 +3,7 @@ import { beforeAll, describe, expect, test } from "@jest/globals";
 import { AgentCredential, SigningManifest } from "relay-protocol/contract/responses.ts";
 import { canonicalText } from "relay-protocol/signing/canonical.ts";
 import type { JsonObject } from "relay-protocol/wire/envelope.ts";
-import {
-  AGENT,
-  ISSUER_WITH_TERMS,
-  issued,
-  newKeys,
-  RECORD,
-} from "../../../shared/protocol/test/credentials/issuing.ts";
+import { AGENT, ISSUER_WITH_TERMS, issued, newKeys, RECORD } from "../../../shared/protocol/test/signing/issuing.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
 const kit = useGatewayKit();

@@ -17,7 +17,7 @@ import { partitionOf } from "relay-window/redis/partitions.ts";
 import { RedisLink } from "relay-window/redis/redis-link.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";
 import { makeEd25519Key } from "../../../deploy/keys/make.ts";
-import { ISSUER_WITH_TERMS, RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
+import { ISSUER_WITH_TERMS, RECORD } from "../../../shared/protocol/test/signing/issuing.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { readingWindow, windowKeysIn } from "../../../test/support/window-view.ts";

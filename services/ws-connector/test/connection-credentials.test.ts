@@ -9,7 +9,7 @@ import {
   newKeys,
   publicJwk,
   RECORD,
-} from "../../../shared/protocol/test/credentials/issuing.ts";
+} from "../../../shared/protocol/test/signing/issuing.ts";
 import { ConnectionCredentials } from "../src/connection-credentials.ts";
 
 const RING = KeyRing.from(KeysFile.parse({ issuers: [RECORD] }));

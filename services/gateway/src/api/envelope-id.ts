@@ -1,5 +1,5 @@
 import { randomFillSync } from "node:crypto";
-import { crockford } from "relay-protocol/contract/crockford.ts";
+import { crockford } from "relay-protocol/wire/ids.ts";
 
 /** 20 bytes are 32 characters; 26 of them are 130 bits. */
 const BYTES = 20;

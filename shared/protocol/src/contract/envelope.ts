@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { AGENT_ID_PATTERN } from "../wire/agent-id.ts";
 import {
   ENVELOPE_MEMBERS,
   type EnvelopeKind,
@@ -12,6 +11,7 @@ import {
   PAYLOAD_MEMBERS,
   type TextRule,
 } from "../wire/envelope.ts";
+import { AGENT_ID_PATTERN } from "../wire/ids.ts";
 import { ENVELOPE_LIMITS } from "../wire/limits.ts";
 
 /** The schemas of envelopes, made from the table of members that connectors check with. Source: docs/protocol.md#envelopes. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { AGENT_ID_PATTERN, AGENT_PATTERN_PATTERN } from "../wire/agent-id.ts";
 import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, ISSUER_PATTERN } from "../wire/credential.ts";
 import { KEY_ID_PATTERN } from "../wire/envelope.ts";
+import { AGENT_ID_PATTERN, AGENT_PATTERN_PATTERN } from "../wire/ids.ts";
 
 /** The keys file, `RELAY_KEYS_FILE`. Source: docs/protocol.md#keys. */
 

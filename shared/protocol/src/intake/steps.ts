@@ -5,9 +5,9 @@ import { SIGNATURE_CHARACTERS } from "../signing/algorithms.ts";
 import { canonicalText, signedText } from "../signing/canonical.ts";
 import type { Credential } from "../signing/credentials.ts";
 import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
-import { AGENT_ID_PATTERN } from "../wire/agent-id.ts";
 import { type Envelope, type EnvelopeKind, KEY_ID_PATTERN, kindOf, TYPE_RULE } from "../wire/envelope.ts";
 import type { FieldError } from "../wire/errors.ts";
+import { AGENT_ID_PATTERN } from "../wire/ids.ts";
 import { parseJson, valueProblem } from "../wire/json.ts";
 import { ENVELOPE_LIMITS } from "../wire/limits.ts";
 import {

@@ -1,7 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import type { IssuerRecord } from "../contract/keys-file.ts";
-import { AGENT_ID_PATTERN } from "../wire/agent-id.ts";
 import {
   ANY_AGENT,
   CREDENTIAL_HEADER,
@@ -9,6 +8,7 @@ import {
   type CredentialProblem,
   ISSUER_PATTERN,
 } from "../wire/credential.ts";
+import { AGENT_ID_PATTERN } from "../wire/ids.ts";
 import { parseUniqueJson } from "../wire/json.ts";
 import { CREDENTIAL_LIMITS } from "../wire/limits.ts";
 import { decodeBase64url, ED25519_BYTES, importPublicKey, isSmallOrderX25519, type VerifyKey } from "./algorithms.ts";

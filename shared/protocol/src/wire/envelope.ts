@@ -1,6 +1,6 @@
-import { AGENT_ID_PATTERN, AGENT_PATTERN_PATTERN } from "./agent-id.ts";
 import { ISSUER_PATTERN } from "./credential.ts";
 import type { FieldError } from "./errors.ts";
+import { AGENT_ID_PATTERN, AGENT_PATTERN_PATTERN } from "./ids.ts";
 import { CREDENTIAL_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "./limits.ts";
 
 /** Field order of the canonical text. Source: docs/protocol.md#signatures. */

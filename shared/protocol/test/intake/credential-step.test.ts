@@ -22,7 +22,7 @@ import {
   NOW,
   newKeys,
   RECORD,
-} from "../credentials/issuing.ts";
+} from "../signing/issuing.ts";
 
 const HOST = "relay.example:8443";
 const KEYS: KnownKeys = {

@@ -1,7 +1,7 @@
-import { generateKeyPairSync } from "node:crypto";
+import { createHash, generateKeyPairSync } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
 import type { ApiKeyRecord, SigningKeyRecord } from "../../src/contract/keys-file.ts";
-import { generateApiKey, hashApiKey } from "../../src/signing/api-key.ts";
+import { apiKeyOf, generateApiKey, hashApiKey } from "../../src/signing/api-key.ts";
 import { KeyRing, KeysFileError, keyIdOf } from "../../src/signing/key-ring.ts";
 
 const SECRET = Buffer.alloc(32, 1).toString("base64url");
@@ -196,5 +196,27 @@ describe("The agents that a record lists one by one", () => {
     const keys = KeyRing.from({ signing_keys: [], api_keys: [], issuers: [issuer] });
     expect(keys.agentsOfIssuer("acme", END_MS - 1)).toEqual(["agent://bob"]);
     expect([keys.agentsOfIssuer("acme", END_MS), keys.agentsOfIssuer("globex", 0)]).toEqual([undefined, undefined]);
+  });
+});
+
+describe("An API key", () => {
+  test("looks like rk_, 30 base62 characters and 6 of checksum, and is a new one each time", () => {
+    const keys = Array.from({ length: 200 }, generateApiKey);
+    for (const key of keys) {
+      expect(key).toMatch(/^rk_[0-9A-Za-z]{36}$/);
+      expect(apiKeyOf(key.slice(3, 33))).toBe(key);
+    }
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(new Set(keys.flatMap((key) => [...key.slice(3, 33)])).size).toBe(62);
+  });
+
+  test("carries the CRC-32 of its 30 characters, in base62 with leading zeros", () => {
+    expect(apiKeyOf("Relay0123456789abcdefghijkLMNO")).toBe("rk_Relay0123456789abcdefghijkLMNO2d1faw");
+    expect(apiKeyOf("000000000000000000000000000405")).toBe("rk_00000000000000000000000000040500azb7");
+  });
+
+  test("is kept as the SHA-256 of its whole text", () => {
+    const key = generateApiKey();
+    expect(hashApiKey(key)).toBe(createHash("sha256").update(key).digest("hex"));
   });
 });

@@ -5,7 +5,7 @@ import { type Candidate, checkBeforeSignature } from "relay-protocol/intake/step
 import { privateKeyOfSeed, sign } from "relay-protocol/signing/algorithms.ts";
 import { canonicalText } from "relay-protocol/signing/canonical.ts";
 import { KeyRing } from "relay-protocol/signing/key-ring.ts";
-import { AGENT, issued, NOW, newKeys, RECORD } from "../../../protocol/test/credentials/issuing.ts";
+import { AGENT, issued, NOW, newKeys, RECORD } from "../../../protocol/test/signing/issuing.ts";
 import { EnvelopeVerifier } from "../../src/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "../../src/verification/signature-verifier.ts";
 

@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
-import { CROCKFORD_DIGITS, crockford } from "relay-protocol/contract/crockford.ts";
 import type { DeliveryStatus, PresenceStatus } from "relay-protocol/contract/presence.ts";
 import type { Place, SessionLimit } from "relay-protocol/contract/refusals.ts";
 import type { SessionStatus } from "relay-protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
 import { SESSION_ID_PATTERN, SESSION_ID_PREFIX, type UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
+import { CROCKFORD_DIGITS, crockford } from "relay-protocol/wire/ids.ts";
 import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { TraceSpan } from "relay-runtime/tracing/span.ts";
 import type { AgentBringer } from "../limits/principals.ts";

@@ -1,4 +1,4 @@
-import { nameOf } from "relay-protocol/wire/agent-id.ts";
+import { nameOf } from "relay-protocol/wire/ids.ts";
 import { CONTROL_PREFIX, prefixOf } from "./keys.ts";
 import { LinkDownError } from "./link-state.ts";
 import { OutOfReachError } from "./redis-calls.ts";

@@ -1,7 +1,7 @@
 import type { DeliveryStatus } from "relay-protocol/contract/presence.ts";
 import { PENDING, type ProofSource, type SessionStatus, type TargetDecision } from "relay-protocol/contract/session.ts";
-import { agentNamed } from "relay-protocol/wire/agent-id.ts";
 import { SESSION_ID_PREFIX } from "relay-protocol/wire/envelope.ts";
+import { agentNamed } from "relay-protocol/wire/ids.ts";
 
 /** An accepted session request, as it is retained. Source: docs/reports.md#session-proofs. */
 export interface SessionProof {

@@ -2,8 +2,8 @@ import type { Mutation } from "../mutation.ts";
 
 const CREDENTIALS = "shared/protocol/src/signing/credentials.ts";
 const STEP = "shared/protocol/src/intake/credential-step.ts";
-const READING = ["shared/protocol/test/credentials/read-credential.test.ts"];
-const JUDGING = ["shared/protocol/test/credentials/issuers.test.ts"];
+const READING = ["shared/protocol/test/signing/credentials.test.ts"];
+const JUDGING = ["shared/protocol/test/signing/issuers.test.ts"];
 const STEPS = ["shared/protocol/test/intake/credential-step.test.ts"];
 const VERIFIER = "shared/runtime/src/verification/envelope-verifier.ts";
 const VERIFYING = ["shared/runtime/test/verification/envelope-verifier.test.ts"];
@@ -32,7 +32,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     file: "shared/protocol/src/wire/json.ts",
     find: "?? read(new Tokens(text), true)",
     replace: "?? read(new Tokens(text))",
-    tests: ["shared/protocol/test/intake/parse-json.test.ts"],
+    tests: ["shared/protocol/test/wire/json.test.ts"],
   },
   {
     name: "the algorithm of a credential",
@@ -67,7 +67,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     file: CREDENTIALS,
     find: " && !isSmallOrderX25519(bytes)",
     replace: "",
-    tests: ["shared/protocol/test/credentials/public-jwk.test.ts"],
+    tests: ["shared/protocol/test/signing/credentials.test.ts"],
   },
   {
     name: "term of a credential",

@@ -30,7 +30,7 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
     file: "shared/protocol/src/wire/json.ts",
     find: "return hasEscapedName(text) ?",
     replace: "return false ?",
-    tests: ["shared/protocol/test/intake/parse-json.test.ts", "test/hostile/member-names.test.ts"],
+    tests: ["shared/protocol/test/wire/json.test.ts", "test/hostile/member-names.test.ts"],
   },
   {
     name: "nor by a connector",

@@ -1,7 +1,7 @@
 import { AgentName } from "relay-protocol/contract/envelope.ts";
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { readCredential } from "relay-protocol/signing/credentials.ts";
-import { agentNamed } from "relay-protocol/wire/agent-id.ts";
+import { agentNamed } from "relay-protocol/wire/ids.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
 import { validate } from "relay-runtime/http/validate.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";

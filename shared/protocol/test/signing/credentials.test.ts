@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { calculateJwkThumbprint, compactVerify } from "jose";
 import { verify } from "../../src/signing/algorithms.ts";
-import { readCredential } from "../../src/signing/credentials.ts";
+import { readCredential, readPublicJwk, thumbprintOf } from "../../src/signing/credentials.ts";
 import { CREDENTIAL_LIMITS } from "../../src/wire/limits.ts";
 import { AGENT, CLAIMS, HEADER, ISSUER, issued, issuedAsWritten, NOW, newKeys, publicJwk } from "./issuing.ts";
 import { MALFORMED } from "./malformed.ts";
@@ -107,3 +107,65 @@ function fastestOf(one: () => unknown, other: () => unknown): readonly [number, 
   }
   return fastest;
 }
+
+test("the thumbprint of RFC 8037, appendix A.3", () => {
+  expect(thumbprintOf("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", "Ed25519")).toBe(
+    "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
+  );
+});
+
+test.each(["ed25519", "x25519"] as const)(
+  "keys of %s have the thumbprints that another implementation gives them",
+  async (curve) => {
+    const keys = newKeys(curve);
+    expect(keys.thumbprint).toBe(await calculateJwkThumbprint(await publicJwk(keys)));
+    expect(readPublicJwk(await publicJwk(keys), curve === "ed25519" ? "Ed25519" : "X25519")).toBe(keys.x);
+  },
+);
+
+/** In little-endian hex: all u whose points have an order that divides 8. Source: RFC 7748, section 6.1. */
+const SMALL_ORDER = [
+  "0000000000000000000000000000000000000000000000000000000000000000",
+  "0100000000000000000000000000000000000000000000000000000000000000",
+  "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+  "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+  "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+  "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+  "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+];
+
+test.each(SMALL_ORDER)("a key for agreement of small order is refused: %s", (hex) => {
+  const x = Buffer.from(hex, "hex").toString("base64url");
+  expect(readPublicJwk({ kty: "OKP", crv: "X25519", x }, "X25519")).toBeUndefined();
+});
+
+/** Tokens of the RFCs: what is signed is verified as they have it, and none of them is a credential. */
+
+/** RFC 8037, appendix A. */
+const PUBLIC_KEY = Buffer.from("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", "base64url");
+const SIGNED = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
+const SIGNATURE = "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
+
+/** RFC 7515, appendix A. */
+const PAYLOAD = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
+
+test("RFC 8037, A.4 and A.5: the signature is verified, and holds for no other text", () => {
+  const key = { alg: "ed25519", publicKey: PUBLIC_KEY } as const;
+  expect(verify(key, SIGNED, SIGNATURE)).toBe(true);
+  expect(verify(key, SIGNED.replace("RXhh", "RXhi"), SIGNATURE)).toBe(false);
+});
+
+test.each([
+  ["RFC 8037, A.4", `${SIGNED}.${SIGNATURE}`],
+  [
+    "RFC 7515, A.1, HS256",
+    `eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.${PAYLOAD}.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk`,
+  ],
+  [
+    "RFC 7515, A.3, ES256",
+    `eyJhbGciOiJFUzI1NiJ9.${PAYLOAD}.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q`,
+  ],
+  ["RFC 7515, A.5, unsecured", `eyJhbGciOiJub25lIn0.${PAYLOAD}.`],
+])("the token of %s is no credential", (_, token) => {
+  expect(readCredential(token)).toBeUndefined();
+});

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { crockford } from "../../src/contract/crockford.ts";
+import { crockford } from "../../src/wire/ids.ts";
 
 test("Crockford base32 has no letter that is taken for another, and writes five bits a character", () => {
   expect(crockford(Buffer.from([0, 0, 0, 0, 0]))).toBe("00000000");
