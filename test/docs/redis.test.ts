@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { controlKeys, partitionKeys } from "relay-window/redis/keys.ts";
 import { accessTo, KEY_OF_KIND, readUsersAcl, WINDOW_KEYS } from "../support/deployed-users.ts";
@@ -19,13 +19,6 @@ describe("docs/redis.md", () => {
       ...WINDOW_KEYS,
     ];
     for (const name of names) expect(document).toContain(`:${kindOf(name)}`);
-  });
-
-  test("names only Lua functions that exist", async () => {
-    const files = await readdir(new URL("../../shared/window/src/lua", import.meta.url), { recursive: true });
-    const named = [...document.matchAll(/`([a-z_/]+\.lua)`/g)].map(([, name]) => name);
-    expect(named.length).toBeGreaterThan(1);
-    for (const name of named) expect(files).toContain(name);
   });
 
   test("tells of every user what it may write and what only read", async () => {
