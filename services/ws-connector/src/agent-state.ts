@@ -22,7 +22,7 @@ export interface Owned {
   readonly key: string;
   /** When the last one was accepted, or before: monotonic ms. */
   readonly heardAt: number;
-  /** Whom the agent accepts envelopes from (window/records/accept-from.ts), as its last register said; undefined where that is not known. */
+  /** Whom the agent accepts envelopes from (window/limits/principals.ts), as its last register said; undefined where that is not known. */
   readonly acceptFrom?: string | undefined;
 }
 

@@ -101,7 +101,7 @@ export interface AcceptanceItem extends AgentBringer {
   readonly prepared?: Prepared | undefined;
   /** There for a register or heartbeat under the key of a credential. */
   readonly credential?: KeptCredential | undefined;
-  /** Of a heartbeat: whom its agent accepts envelopes from (records/accept-from.ts), where its connection knows. */
+  /** Of a heartbeat: whom its agent accepts envelopes from (limits/principals.ts), where its connection knows. */
   readonly acceptFrom?: string | undefined;
   readonly claim?: Claim | undefined;
   /** Its principal speaks for the target, too; asked of a session request. */
@@ -231,7 +231,7 @@ export interface PresenceAcceptance {
   readonly pending: readonly PendingSession[];
   /** What was decided of its requests while it was not online, oldest first; told when it comes online. */
   readonly decided: readonly DecidedSession[];
-  /** Whom the agent accepts envelopes from (records/accept-from.ts); told a heartbeat that took it and does not know. */
+  /** Whom the agent accepts envelopes from (limits/principals.ts); told a heartbeat that took it and does not know. */
   readonly acceptFrom?: string | undefined;
 }
 

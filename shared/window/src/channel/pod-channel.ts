@@ -7,7 +7,7 @@ import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls, ServerLink, SubscribingLink } from "../redis/redis-calls.ts";
 import { type AgentLine, ServerChannel } from "./server-channel.ts";
 
-/** What comes in over the pod's channel, one line each. Source: shared/window/src/records/channel-line.ts. */
+/** What comes in over the pod's channel, one line each. Source: shared/window/src/channel/server-channel.ts. */
 export interface PodChannelEvents {
   /** `sessionId` is null for an envelope of no session. */
   readonly deliver: (connection: string, epoch: number, agent: string, sessionId: string | null, text: string) => void;

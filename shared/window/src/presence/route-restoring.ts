@@ -54,7 +54,7 @@ export interface HeldRoute extends Route, AgentBringer {
   readonly isCongested: boolean;
   /** Those that hold; undefined where the key of the agent is listed. */
   readonly credentials: HeldCredentials | undefined;
-  /** Whom it accepts envelopes from (records/accept-from.ts); undefined where the connection does not know. */
+  /** Whom it accepts envelopes from (limits/principals.ts); undefined where the connection does not know. */
   readonly acceptFrom?: string | undefined;
 }
 
