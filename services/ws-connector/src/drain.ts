@@ -3,9 +3,9 @@ import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import type { RouteReleaser } from "relay-window/presence/routes.ts";
-import type { Connection } from "./connection.ts";
-import { drainingNotice } from "./frames.ts";
-import type { Registrar } from "./registrar.ts";
+import type { Registrar } from "./agents/registrar.ts";
+import type { Connection } from "./connection/connection.ts";
+import { drainingNotice } from "./connection/frames.ts";
 
 /** Between two closes while there is time, so that the other pods do not get all clients at once. */
 const PACE_MS = 5;

@@ -10,7 +10,7 @@ import type { HeartbeatWriter } from "relay-window/presence/heartbeat-writer.ts"
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { observeAcceptance, observeLinks, observeWindow } from "relay-window/window/observe.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
-import type { Outboxes } from "./outboxes.ts";
+import type { Outboxes } from "./connection/outboxes.ts";
 import type { Probes } from "./probes.ts";
 
 /** What the parts of a pod count themselves. */

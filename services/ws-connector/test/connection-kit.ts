@@ -6,11 +6,11 @@ import { announcedLimits } from "relay-protocol/contract/frames.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
-import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
-import { Outboxes } from "../src/outboxes.ts";
-import { PrincipalRates } from "../src/principal-rates.ts";
-import { TokenBuckets } from "../src/token-bucket.ts";
-import { Turns } from "../src/turns.ts";
+import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection/connection.ts";
+import { Outboxes } from "../src/connection/outboxes.ts";
+import { PrincipalRates } from "../src/throttle/principal-rates.ts";
+import { TokenBuckets } from "../src/throttle/token-bucket.ts";
+import { Turns } from "../src/throttle/turns.ts";
 
 export const OUTBOX_BYTES = 65_536;
 /** How long ws waits for the client's answer to a close. */

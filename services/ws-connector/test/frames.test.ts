@@ -24,7 +24,7 @@ import {
   presenceAck,
   slowDownNotice,
   supersededNotice,
-} from "../src/frames.ts";
+} from "../src/connection/frames.ts";
 
 const BASE_URL = "https://relay.example";
 const SESSION = `ses_00${"0".repeat(24)}`;

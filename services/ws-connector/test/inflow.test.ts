@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Principal } from "relay-window/limits/principals.ts";
-import { Inflow, type InflowContext, type InflowOwner } from "../src/inflow.ts";
-import { PrincipalRates } from "../src/principal-rates.ts";
-import { TokenBuckets } from "../src/token-bucket.ts";
-import { Turns, type TurnTaker } from "../src/turns.ts";
+import { Inflow, type InflowContext, type InflowOwner } from "../src/throttle/inflow.ts";
+import { PrincipalRates } from "../src/throttle/principal-rates.ts";
+import { TokenBuckets } from "../src/throttle/token-bucket.ts";
+import { Turns, type TurnTaker } from "../src/throttle/turns.ts";
 
 /** What is read of a connection, and when: at its rate once it is registered, and in turns before that. */
 

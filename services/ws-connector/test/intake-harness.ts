@@ -7,16 +7,16 @@ import type { SignatureVerifier } from "relay-runtime/verification/signature-ver
 import type { Acceptance, AcceptanceItem, Prepared } from "relay-window/acceptance/acceptance.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
-import { Answers } from "../src/answers.ts";
-import { Authority } from "../src/authority.ts";
-import type { Connection } from "../src/connection.ts";
-import { DecisionRepeats } from "../src/decision-repeats.ts";
-import type { GatheredHeartbeat, Heartbeats } from "../src/heartbeats.ts";
-import type { IntakeDependencies } from "../src/intake.ts";
-import { IntakeBatch } from "../src/intake-batch.ts";
-import { Ownership } from "../src/ownership.ts";
-import { receiveText } from "../src/receive-text.ts";
-import type { Registrar } from "../src/registrar.ts";
+import type { GatheredHeartbeat, Heartbeats } from "../src/agents/heartbeats.ts";
+import { Ownership } from "../src/agents/ownership.ts";
+import type { Registrar } from "../src/agents/registrar.ts";
+import type { Connection } from "../src/connection/connection.ts";
+import { Answers } from "../src/intake/answers.ts";
+import { Authority } from "../src/intake/authority.ts";
+import { DecisionRepeats } from "../src/intake/decision-repeats.ts";
+import type { IntakeDependencies } from "../src/intake/intake.ts";
+import { IntakeBatch } from "../src/intake/intake-batch.ts";
+import { receiveText } from "../src/intake/receive-text.ts";
 import { NO_AUDIT, NO_TRACING } from "./registrar-harness.ts";
 
 const BASE_URL = "https://relay.example";

@@ -4,7 +4,7 @@ import type { Acceptance, DeliveryAcceptance } from "relay-window/acceptance/acc
 import type { Principal } from "relay-window/limits/principals.ts";
 import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
-import type { Registrar } from "../src/registrar.ts";
+import type { Registrar } from "../src/agents/registrar.ts";
 import { IntakeHarness, register } from "./intake-harness.ts";
 import { online } from "./registrar-harness.ts";
 

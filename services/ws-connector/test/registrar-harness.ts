@@ -6,14 +6,14 @@ import { Tracing } from "relay-runtime/tracing/tracing.ts";
 import type { Acceptance, PresenceAcceptance, Unavailable } from "relay-window/acceptance/acceptance.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import type { Route, RouteReleaser } from "relay-window/presence/routes.ts";
-import { AgentConnections } from "../src/agent-connections.ts";
-import { Authority } from "../src/authority.ts";
-import type { Connection } from "../src/connection.ts";
-import type { Heartbeats } from "../src/heartbeats.ts";
-import { IntakeBatch } from "../src/intake-batch.ts";
-import { Ownership } from "../src/ownership.ts";
-import type { PauseReason } from "../src/reading.ts";
-import { Registrar } from "../src/registrar.ts";
+import type { Heartbeats } from "../src/agents/heartbeats.ts";
+import { Ownership } from "../src/agents/ownership.ts";
+import { Registrar } from "../src/agents/registrar.ts";
+import { AgentConnections } from "../src/connection/agent-connections.ts";
+import type { Connection } from "../src/connection/connection.ts";
+import { Authority } from "../src/intake/authority.ts";
+import { IntakeBatch } from "../src/intake/intake-batch.ts";
+import type { PauseReason } from "../src/throttle/reading.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });
 /** Where nobody asked for an audit log, or for traces. */

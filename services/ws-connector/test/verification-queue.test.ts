@@ -5,7 +5,7 @@ import { EnvelopeVerifier } from "relay-runtime/verification/envelope-verifier.t
 import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
 import { ED25519, HMAC, KEYS, NOW, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
-import { type Arrival, VerificationQueue } from "../src/verification-queue.ts";
+import { type Arrival, VerificationQueue } from "../src/intake/verification-queue.ts";
 
 const signatures = new SignatureVerifier();
 const at = (cameAt: number): Arrival => ({ cameAt, wasOwned: false });

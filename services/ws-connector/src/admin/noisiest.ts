@@ -2,8 +2,8 @@ import { type AdminRoute, adminRoute } from "relay-runtime/admin/route.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import { bringerOf, isPrincipal, type RateHolder } from "relay-window/limits/principals.ts";
 import { z } from "zod";
-import type { PodRates } from "../connection-rates.ts";
 import type { PodCounters } from "../metrics.ts";
+import type { PodRates } from "../throttle/connection-rates.ts";
 
 export interface NoisiestParts {
   readonly pod: string;

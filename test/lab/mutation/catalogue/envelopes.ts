@@ -104,7 +104,7 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a connection has its id when envelopes are judged",
-    file: "services/ws-connector/src/intake.ts",
+    file: "services/ws-connector/src/intake/intake.ts",
     find: "Date.now(), this.#connection);",
     replace: "Date.now(), { credentials: this.#connection.credentials });",
     tests: ["test/conformance/replay.test.ts"],

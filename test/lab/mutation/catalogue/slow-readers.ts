@@ -1,12 +1,12 @@
 import type { Mutation } from "../mutation.ts";
 
-const CONNECTION = "services/ws-connector/src/connection.ts";
+const CONNECTION = "services/ws-connector/src/connection/connection.ts";
 
 /** What a recipient that reads slowly costs nobody else, and what its senders are told. */
 export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   {
     name: "an agent is congested when more than half of the outbox waits",
-    file: "services/ws-connector/src/outbox.ts",
+    file: "services/ws-connector/src/connection/outbox.ts",
     find: "if (isCongested !== this.#isCongested)",
     replace: "if (false)",
     tests: ["services/ws-connector/test/outboxes.test.ts", "test/conformance/slow-readers.test.ts"],

@@ -9,15 +9,15 @@ import { type Acceptance, type AcceptanceItem, type Prepared, UNDONE } from "rel
 import { type Acceptor, outcomeAttributes } from "relay-window/acceptance/acceptor.ts";
 import { principalOf } from "relay-window/limits/principals.ts";
 import type { HeartbeatAnswer } from "relay-window/presence/heartbeat-writer.ts";
+import { CarriedMark } from "../agents/carried-mark.ts";
+import type { Heartbeats } from "../agents/heartbeats.ts";
+import type { Hold } from "../agents/ownership.ts";
+import type { Registrar } from "../agents/registrar.ts";
+import type { Connection } from "../connection/connection.ts";
 import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
-import { CarriedMark } from "./carried-mark.ts";
-import type { Connection } from "./connection.ts";
 import type { DecisionRepeats } from "./decision-repeats.ts";
-import type { Heartbeats } from "./heartbeats.ts";
 import type { IntakeBatch } from "./intake-batch.ts";
-import type { Hold } from "./ownership.ts";
-import type { Registrar } from "./registrar.ts";
 import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
 import {
   type About,

@@ -1,7 +1,7 @@
 import type { CloseCode } from "relay-protocol/wire/close-codes.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type WebSocket from "ws";
-import type { Reading } from "./reading.ts";
+import type { Reading } from "../throttle/reading.ts";
 
 /** The end of one connection: its close frame, how much is read behind that frame, and when the socket is destroyed. */
 export class Closing {

@@ -4,7 +4,7 @@ import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import type { HeartbeatAnswer, HeartbeatWriter, OwnedHeartbeat } from "relay-window/presence/heartbeat-writer.ts";
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../connection/connection.ts";
 
 /** A heartbeat that is gathered. */
 export interface GatheredHeartbeat extends OwnedHeartbeat {

@@ -1,5 +1,5 @@
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../connection/connection.ts";
 import type { Registrar } from "./registrar.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../connection/connection.ts";
 
 /**
  * The mark that the call of a register, heartbeat or restore carries. On a cluster that call may be carried out after another one that was sent later: so

@@ -1,9 +1,9 @@
 import type { HeldRoute, RouteRestorer } from "relay-window/presence/route-restoring.ts";
 import type { RouteReleaser } from "relay-window/presence/routes.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
-import type { Authority } from "./authority.ts";
+import type { Connection } from "../connection/connection.ts";
+import type { Authority } from "../intake/authority.ts";
 import { CarriedMark } from "./carried-mark.ts";
-import type { Connection } from "./connection.ts";
 import type { Hold } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 

@@ -9,9 +9,9 @@ import type { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
 import type { Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { Acceptance } from "relay-window/acceptance/acceptance.ts";
 import { boundsFactorOf, bringerOf, labelsOf, type Principal, principalOf } from "relay-window/limits/principals.ts";
+import type { Connection } from "../connection/connection.ts";
+import { deliveryAck, type ErrorDetails, errorFrame } from "../connection/frames.ts";
 import type { Authority } from "./authority.ts";
-import type { Connection } from "./connection.ts";
-import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
 
 /** Outcomes that do not count as refusals in a row: the client may go on with its other agents. */
 const NO_ROOM = {

@@ -6,19 +6,19 @@ import type { Acceptance, PresenceAcceptance, Unavailable } from "relay-window/a
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import { acceptFromOf, bringerOf, principalOf } from "relay-window/limits/principals.ts";
 import type { Route, RouteReleaser } from "relay-window/presence/routes.ts";
-import type { AgentConnections } from "./agent-connections.ts";
-import type { AgentEvent } from "./agent-transitions.ts";
-import type { Authority } from "./authority.ts";
-import type { Connection } from "./connection.ts";
+import type { AgentConnections } from "../connection/agent-connections.ts";
+import type { Connection } from "../connection/connection.ts";
 import {
   decidedSessionsNotice,
   pendingSessionsNotice,
   presenceAck,
   releasedNotice,
   supersededNotice,
-} from "./frames.ts";
+} from "../connection/frames.ts";
+import type { Authority } from "../intake/authority.ts";
+import type { IntakeBatch } from "../intake/intake-batch.ts";
+import type { AgentEvent } from "./agent-transitions.ts";
 import type { Heartbeats } from "./heartbeats.ts";
-import type { IntakeBatch } from "./intake-batch.ts";
 
 /** Answers are due within a second; nobody waits longer for one that does not come. */
 const SETTLED_WITHIN_MS = 1500;

@@ -3,12 +3,12 @@ import type { Tracing } from "relay-runtime/tracing/tracing.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import type { KnownEpochs } from "relay-window/presence/route-restoring.ts";
 import type { RouteReleaser } from "relay-window/presence/routes.ts";
-import type { AgentConnections } from "./agent-connections.ts";
-import type { Connection } from "./connection.ts";
-import type { ConnectionRegistry } from "./connection-registry.ts";
-import { deliverFrame } from "./frames.ts";
+import type { Registrar } from "../agents/registrar.ts";
+import type { AgentConnections } from "../connection/agent-connections.ts";
+import type { Connection } from "../connection/connection.ts";
+import type { ConnectionRegistry } from "../connection/connection-registry.ts";
+import { deliverFrame } from "../connection/frames.ts";
 import { RecentDeliveries } from "./recent-deliveries.ts";
-import type { Registrar } from "./registrar.ts";
 
 export interface DeliveryDependencies {
   readonly connections: ConnectionRegistry;

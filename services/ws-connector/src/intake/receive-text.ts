@@ -1,4 +1,4 @@
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../connection/connection.ts";
 import { Intake, type IntakeDependencies } from "./intake.ts";
 import { mayBeHeartbeat } from "./intake-batch.ts";
 
