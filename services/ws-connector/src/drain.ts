@@ -7,6 +7,29 @@ import type { Registrar } from "./agents/registrar.ts";
 import type { Connection } from "./connection/connection.ts";
 import { drainingNotice } from "./connection/frames.ts";
 
+export interface PeriodicTask {
+  readonly everyMs: number;
+  readonly run: () => void;
+}
+
+/** Runs each task at its interval, from `start` to `stop`. */
+export class PeriodicTasks {
+  readonly #tasks: readonly PeriodicTask[];
+  #timers: readonly NodeJS.Timeout[] = [];
+
+  constructor(tasks: readonly PeriodicTask[]) {
+    this.#tasks = tasks;
+  }
+
+  start(): void {
+    this.#timers = this.#tasks.map(({ everyMs, run }) => setInterval(run, everyMs));
+  }
+
+  stop(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+}
+
 /** Between two closes while there is time, so that the other pods do not get all clients at once. */
 const PACE_MS = 5;
 /**

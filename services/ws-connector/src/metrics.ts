@@ -1,5 +1,11 @@
+import { WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import type { ErrorCode } from "relay-protocol/wire/errors.ts";
+import { createApp } from "relay-runtime/http/app.ts";
+import { healthHandler } from "relay-runtime/http/health.ts";
+import { requireUpgrade } from "relay-runtime/http/require-upgrade.ts";
+import { mountSurfaces } from "relay-runtime/http/router.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
 import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
@@ -10,8 +16,27 @@ import type { HeartbeatWriter } from "relay-window/presence/heartbeat-writer.ts"
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { observeAcceptance, observeLinks, observeWindow } from "relay-window/window/observe.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
-import type { Outboxes } from "./connection/outboxes.ts";
-import type { Probes } from "./probes.ts";
+import { type ReadinessSources, readyHandler } from "relay-window/window/readiness.ts";
+import type { Outboxes } from "./connection/outbox.ts";
+
+export interface ProbeOptions extends ReadinessSources {
+  readonly logger: Logger;
+  readonly trustedProxyHops: number;
+  readonly alternateWsPath: string;
+}
+
+/**
+ * What a pod answers without an upgrade: /health, /ready, and that the websocket paths need one. Ready means: a message
+ * that the pod sent to its own channel came back.
+ */
+export function createProbes(options: ProbeOptions) {
+  const handlers = { health: healthHandler("ws-connector"), ready: readyHandler("ws-connector", options) };
+  return createApp(options)
+    .use(requireUpgrade([WEBSOCKET_PATH, options.alternateWsPath]))
+    .use(mountSurfaces("ws-connector", handlers));
+}
+
+export type Probes = ReturnType<typeof createProbes>;
 
 /** What the parts of a pod count themselves. */
 export interface PodCounters {

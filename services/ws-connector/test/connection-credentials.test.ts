@@ -10,7 +10,7 @@ import {
   publicJwk,
   RECORD,
 } from "../../../shared/protocol/test/signing/issuing.ts";
-import { ConnectionCredentials } from "../src/agents/connection-credentials.ts";
+import { ConnectionCredentials } from "../src/agents/credentials.ts";
 
 const RING = KeyRing.from(KeysFile.parse({ issuers: [RECORD] }));
 const WITHOUT_ISSUER = KeyRing.from(KeysFile.parse({}));

@@ -7,10 +7,9 @@ import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection/connection.ts";
-import { Outboxes } from "../src/connection/outboxes.ts";
-import { PrincipalRates } from "../src/throttle/principal-rates.ts";
-import { TokenBuckets } from "../src/throttle/token-bucket.ts";
-import { Turns } from "../src/throttle/turns.ts";
+import { Outboxes } from "../src/connection/outbox.ts";
+import { Turns } from "../src/throttle/fair-scheduler.ts";
+import { PrincipalRates, TokenBuckets } from "../src/throttle/rates.ts";
 
 export const OUTBOX_BYTES = 65_536;
 /** How long ws waits for the client's answer to a close. */

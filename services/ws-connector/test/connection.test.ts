@@ -5,8 +5,7 @@ import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connection } from "../src/connection/connection.ts";
-import { PrincipalRates } from "../src/throttle/principal-rates.ts";
-import { TokenBuckets } from "../src/throttle/token-bucket.ts";
+import { PrincipalRates, TokenBuckets } from "../src/throttle/rates.ts";
 import { ADDRESS_COUNTS, fakeSocket, useConnection } from "./connection-kit.ts";
 
 const kit = useConnection();

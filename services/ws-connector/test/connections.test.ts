@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
+import type { CongestionNotices } from "../src/agents/congestion.ts";
 import type { Registrar } from "../src/agents/registrar.ts";
-import type { CongestionNotices } from "../src/connection/congestion.ts";
 import type { Connection } from "../src/connection/connection.ts";
-import { ConnectionRegistry } from "../src/connection/connection-registry.ts";
-import { Outboxes, type OutboxLimit } from "../src/connection/outboxes.ts";
+import { Outboxes, type OutboxLimit } from "../src/connection/outbox.ts";
+import { ConnectionRegistry } from "../src/connection/registry.ts";
 import { createPodCounters, type PodCounters } from "../src/metrics.ts";
 import { ConnectionQuota, type CountedConnection, type QuotaSettings } from "../src/throttle/connection-quota.ts";
 import { fakeSocket } from "./connection-kit.ts";

@@ -5,9 +5,8 @@ import type { Tracing } from "relay-runtime/tracing/tracing.ts";
 import type { PodChannel, PodChannelEvents } from "relay-window/channel/pod-channel.ts";
 import { KnownEpochs } from "relay-window/presence/route-restoring.ts";
 import { partitionOf } from "relay-window/redis/partitions.ts";
-import type { ConnectionRegistry } from "../src/connection/connection-registry.ts";
-import { deliverFrom } from "../src/delivery/deliveries.ts";
-import { RecentDeliveries } from "../src/delivery/recent-deliveries.ts";
+import type { ConnectionRegistry } from "../src/connection/registry.ts";
+import { deliverFrom, RecentDeliveries } from "../src/delivery/deliveries.ts";
 import { AGENT, NO_TRACING, online, RegistrarHarness } from "./registrar-harness.ts";
 
 let harness: RegistrarHarness;

@@ -12,7 +12,7 @@ import { type GatheredHeartbeat, Heartbeats } from "../src/agents/heartbeats.ts"
 import { Ownership } from "../src/agents/ownership.ts";
 import type { Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
-import { BATCH_WAIT_MS, IntakeBatch, MOST_IN_BATCH, mayBeHeartbeat } from "../src/intake/intake-batch.ts";
+import { BATCH_WAIT_MS, IntakeBatch, MOST_IN_BATCH, mayBeHeartbeat } from "../src/intake/verification-queue.ts";
 import { IntakeHarness, register } from "./intake-harness.ts";
 import { online } from "./registrar-harness.ts";
 

@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Principal } from "relay-window/limits/principals.ts";
-import { Inflow, type InflowContext, type InflowOwner } from "../src/throttle/inflow.ts";
-import { PrincipalRates } from "../src/throttle/principal-rates.ts";
-import { TokenBuckets } from "../src/throttle/token-bucket.ts";
-import { Turns, type TurnTaker } from "../src/throttle/turns.ts";
+import { Turns, type TurnTaker } from "../src/throttle/fair-scheduler.ts";
+import { PrincipalRates, TokenBuckets } from "../src/throttle/rates.ts";
+import { Inflow, type InflowContext, type InflowOwner } from "../src/throttle/throttle.ts";
 
 /** What is read of a connection, and when: at its rate once it is registered, and in turns before that. */
 

@@ -11,12 +11,11 @@ import type { GatheredHeartbeat, Heartbeats } from "../src/agents/heartbeats.ts"
 import { Ownership } from "../src/agents/ownership.ts";
 import type { Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
-import { Answers } from "../src/intake/answers.ts";
 import { Authority } from "../src/intake/authority.ts";
-import { DecisionRepeats } from "../src/intake/decision-repeats.ts";
-import type { IntakeDependencies } from "../src/intake/intake.ts";
-import { IntakeBatch } from "../src/intake/intake-batch.ts";
-import { receiveText } from "../src/intake/receive-text.ts";
+import { DecisionRepeats } from "../src/intake/decisions.ts";
+import { type IntakeDependencies, receiveText } from "../src/intake/intake.ts";
+import { Answers } from "../src/intake/responder.ts";
+import { IntakeBatch } from "../src/intake/verification-queue.ts";
 import { NO_AUDIT, NO_TRACING } from "./registrar-harness.ts";
 
 const BASE_URL = "https://relay.example";

@@ -6,11 +6,10 @@ import type { CongestionMarks, RouteMark } from "relay-window/presence/routes.ts
 import { unavailable } from "relay-window/redis/redis-calls.ts";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
+import { CongestionNotices } from "../src/agents/congestion.ts";
 import { Ownership } from "../src/agents/ownership.ts";
-import { CongestionNotices } from "../src/connection/congestion.ts";
 import type { Connection } from "../src/connection/connection.ts";
-import { Outbox } from "../src/connection/outbox.ts";
-import { Outboxes, type OutboxLimit } from "../src/connection/outboxes.ts";
+import { Outbox, Outboxes, type OutboxLimit } from "../src/connection/outbox.ts";
 
 describe("One outbox:", () => {
   let server: WebSocketServer;

@@ -1,7 +1,12 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { ABSENT, type AgentState, type SettledState } from "../src/agents/agent-state.ts";
-import { type AgentEvent, transition } from "../src/agents/agent-transitions.ts";
-import { Ownership } from "../src/agents/ownership.ts";
+import {
+  ABSENT,
+  type AgentEvent,
+  type AgentState,
+  Ownership,
+  type SettledState,
+  transition,
+} from "../src/agents/ownership.ts";
 
 /** What a connection knows of the agents that it has, or may have. */
 

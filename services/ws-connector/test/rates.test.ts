@@ -1,9 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type Principal, rateHoldersOf } from "relay-window/limits/principals.ts";
-import { ConnectionRates, type PodRates } from "../src/throttle/connection-rates.ts";
-import { PrincipalRates } from "../src/throttle/principal-rates.ts";
-import { TokenBuckets } from "../src/throttle/token-bucket.ts";
+import { ConnectionRates, type PodRates, PrincipalRates, TokenBuckets } from "../src/throttle/rates.ts";
 
 /** How fast a connection, its agent and its key may send at one pod. */
 

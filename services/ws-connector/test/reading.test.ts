@@ -2,7 +2,7 @@ import type { Duplex, Writable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import * as ws from "ws";
-import { Reading } from "../src/throttle/reading.ts";
+import { Reading } from "../src/throttle/read-pause.ts";
 import { fakeSocket } from "./connection-kit.ts";
 
 /** The types of ws do not know it. */

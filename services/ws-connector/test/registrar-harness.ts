@@ -8,12 +8,11 @@ import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import type { Route, RouteReleaser } from "relay-window/presence/routes.ts";
 import type { Heartbeats } from "../src/agents/heartbeats.ts";
 import { Ownership } from "../src/agents/ownership.ts";
-import { Registrar } from "../src/agents/registrar.ts";
-import { AgentConnections } from "../src/connection/agent-connections.ts";
+import { AgentConnections, Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
 import { Authority } from "../src/intake/authority.ts";
-import { IntakeBatch } from "../src/intake/intake-batch.ts";
-import type { PauseReason } from "../src/throttle/reading.ts";
+import { IntakeBatch } from "../src/intake/verification-queue.ts";
+import type { PauseReason } from "../src/throttle/read-pause.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });
 /** Where nobody asked for an audit log, or for traces. */

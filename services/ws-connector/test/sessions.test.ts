@@ -4,8 +4,13 @@ import { SignatureVerifier } from "relay-runtime/verification/signature-verifier
 import type { Acceptance, AcceptanceItem, Prepared } from "relay-window/acceptance/acceptance.ts";
 import { KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
-import { DecisionRepeats, type PreparedItem } from "../src/intake/decision-repeats.ts";
-import { type PreparationEvent, type PreparationState, preparationStep } from "../src/intake/session-preparation.ts";
+import {
+  DecisionRepeats,
+  type PreparationEvent,
+  type PreparationState,
+  type PreparedItem,
+  preparationStep,
+} from "../src/intake/decisions.ts";
 import { IntakeHarness } from "./intake-harness.ts";
 
 /** Sessions on their way: prepared in one partition, in effect in another, and taken to their requester. */

@@ -2,8 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import type { PrincipalShares } from "relay-window/limits/principal-bounds.ts";
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { fc } from "../../../test/support/fast-check.ts";
-import { PrincipalRates } from "../src/throttle/principal-rates.ts";
-import { ShareLeases } from "../src/throttle/share-leases.ts";
+import { PrincipalRates, ShareLeases } from "../src/throttle/rates.ts";
 
 const KEY = "key:k";
 const PER_SECOND = 80;

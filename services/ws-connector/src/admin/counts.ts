@@ -3,9 +3,9 @@ import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { PresenceStore } from "relay-window/presence/presence.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { z } from "zod";
-import type { AgentConnections } from "../connection/agent-connections.ts";
-import type { ConnectionRegistry } from "../connection/connection-registry.ts";
-import type { Outboxes } from "../connection/outboxes.ts";
+import type { AgentConnections } from "../agents/registrar.ts";
+import type { Outboxes } from "../connection/outbox.ts";
+import type { ConnectionRegistry } from "../connection/registry.ts";
 
 export interface CountsParts {
   readonly pod: string;

@@ -3,7 +3,7 @@ import type { AuditLog } from "relay-runtime/audit-log.ts";
 import { bringerOf, isPrincipal, type RateHolder } from "relay-window/limits/principals.ts";
 import { z } from "zod";
 import type { PodCounters } from "../metrics.ts";
-import type { PodRates } from "../throttle/connection-rates.ts";
+import type { PodRates } from "../throttle/rates.ts";
 
 export interface NoisiestParts {
   readonly pod: string;

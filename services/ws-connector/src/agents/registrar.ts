@@ -6,7 +6,6 @@ import type { Acceptance, PresenceAcceptance, Unavailable } from "relay-window/a
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import { acceptFromOf, bringerOf, principalOf } from "relay-window/limits/principals.ts";
 import type { Route, RouteReleaser } from "relay-window/presence/routes.ts";
-import type { AgentConnections } from "../connection/agent-connections.ts";
 import type { Connection } from "../connection/connection.ts";
 import {
   decidedSessionsNotice,
@@ -16,9 +15,34 @@ import {
   supersededNotice,
 } from "../connection/frames.ts";
 import type { Authority } from "../intake/authority.ts";
-import type { IntakeBatch } from "../intake/intake-batch.ts";
-import type { AgentEvent } from "./agent-transitions.ts";
+import type { IntakeBatch } from "../intake/verification-queue.ts";
 import type { Heartbeats } from "./heartbeats.ts";
+import type { AgentEvent } from "./ownership.ts";
+
+/** The connection of the pod that was granted an agent last, of those that may have it: deliveries go there that come too late elsewhere. */
+export class AgentConnections {
+  readonly #byAgent = new Map<string, Connection>();
+
+  /** How many agents. */
+  get size(): number {
+    return this.#byAgent.size;
+  }
+
+  granted(agent: string, connection: Connection): void {
+    this.#byAgent.set(agent, connection);
+  }
+
+  /** The connection does not have the agent any more. */
+  lost(agent: string, connection: Connection): void {
+    if (this.#byAgent.get(agent) === connection) this.#byAgent.delete(agent);
+  }
+
+  /** The connection that has taken the agent since that epoch. */
+  since(agent: string, epoch: number): Connection | undefined {
+    const connection = this.#byAgent.get(agent);
+    return (connection?.agents.hold(agent)?.epoch ?? 0) > epoch ? connection : undefined;
+  }
+}
 
 /** Answers are due within a second; nobody waits longer for one that does not come. */
 const SETTLED_WITHIN_MS = 1500;

@@ -3,7 +3,7 @@ import type { RouteReleaser } from "relay-window/presence/routes.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Authority } from "../intake/authority.ts";
-import { CarriedMark } from "./carried-mark.ts";
+import { CarriedMark } from "./congestion.ts";
 import type { Hold } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 

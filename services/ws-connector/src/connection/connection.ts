@@ -5,16 +5,14 @@ import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { type Principal, rateHoldersOf } from "relay-window/limits/principals.ts";
 import type WebSocket from "ws";
-import type { ConnectionCredentials } from "../agents/connection-credentials.ts";
+import type { ConnectionCredentials } from "../agents/credentials.ts";
 import { Ownership } from "../agents/ownership.ts";
 import type { AddressCounts } from "../throttle/connection-quota.ts";
-import { Inflow, type InflowContext, type InflowOwner } from "../throttle/inflow.ts";
-import { type PauseReason, Reading, type ReadingOwner } from "../throttle/reading.ts";
-import { Closing } from "./closing.ts";
+import { type PauseReason, Reading, type ReadingOwner } from "../throttle/read-pause.ts";
+import { Inflow, type InflowContext, type InflowOwner } from "../throttle/throttle.ts";
 import { errorFrame, type Greeting, helloFrame } from "./frames.ts";
-import { Outbox, type OutboxOwner } from "./outbox.ts";
-import type { Outboxes, OutboxLimit } from "./outboxes.ts";
-import { listenTo, type SocketListener } from "./socket-events.ts";
+import { Outbox, type Outboxes, type OutboxLimit, type OutboxOwner } from "./outbox.ts";
+import { Closing, listenTo, type SocketListener } from "./socket.ts";
 
 export interface ConnectionOptions {
   readonly id: string;

@@ -9,7 +9,7 @@ import { rawProblem } from "relay-runtime/http/problem.ts";
 import type { TakeUpgrade } from "relay-runtime/http/server.ts";
 import { WebSocketServer } from "ws";
 import type { WsConnectorSettings } from "../settings.ts";
-import type { ConnectionRegistry } from "./connection-registry.ts";
+import type { ConnectionRegistry } from "./registry.ts";
 
 /**
  * Compression is off: it fragments memory, and a small frame could inflate to a large one. Who never registered has

@@ -8,7 +8,7 @@ import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Acceptance, KeptCredential } from "relay-window/acceptance/acceptance.ts";
 import { type AgentBringer, principalOf } from "relay-window/limits/principals.ts";
 import type { HeldCredentials } from "relay-window/presence/route-restoring.ts";
-import { ConnectionCredentials } from "../agents/connection-credentials.ts";
+import { ConnectionCredentials } from "../agents/credentials.ts";
 import type { Connection } from "../connection/connection.ts";
 
 /** Refusals that are forgiven for one release: what a client may have under way. Another agent may have the same key. */

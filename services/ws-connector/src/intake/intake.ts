@@ -9,20 +9,26 @@ import { type Acceptance, type AcceptanceItem, type Prepared, UNDONE } from "rel
 import { type Acceptor, outcomeAttributes } from "relay-window/acceptance/acceptor.ts";
 import { principalOf } from "relay-window/limits/principals.ts";
 import type { HeartbeatAnswer } from "relay-window/presence/heartbeat-writer.ts";
-import { CarriedMark } from "../agents/carried-mark.ts";
+import { CarriedMark } from "../agents/congestion.ts";
 import type { Heartbeats } from "../agents/heartbeats.ts";
 import type { Hold } from "../agents/ownership.ts";
 import type { Registrar } from "../agents/registrar.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
-import type { DecisionRepeats } from "./decision-repeats.ts";
-import type { IntakeBatch } from "./intake-batch.ts";
-import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
+import {
+  type DecisionRepeats,
+  IDLE,
+  type PreparationEvent,
+  type PreparationState,
+  preparationStep,
+} from "./decisions.ts";
+import type { Answers } from "./responder.ts";
 import {
   type About,
   type Arrival,
   awaitedKeyOf,
+  type IntakeBatch,
+  mayBeHeartbeat,
   VerificationQueue,
   type WaitingEnvelope,
 } from "./verification-queue.ts";
@@ -369,5 +375,25 @@ function idOf(about: About): string | undefined {
     return isRefusal(decoded) ? undefined : refuse("internal_error", decoded.value).envelopeId;
   } catch {
     return undefined;
+  }
+}
+
+/**
+ * Takes in one text frame; those of heartbeats wait for each other. Most connections are silent most of the time, and have no
+ * intake then.
+ */
+export function receiveText(connection: Connection, text: string, dependencies: IntakeDependencies): void {
+  const { batch } = dependencies;
+  const cameAt = performance.now();
+  const takeIn = () => {
+    connection.intake ??= new Intake(connection, dependencies);
+    connection.intake.receive(text, cameAt);
+  };
+  // One that is not registered has its turn now, and answers for all that is done in it.
+  if (connection.principal === undefined) takeIn();
+  else if (mayBeHeartbeat(text)) batch.add(takeIn);
+  else {
+    batch.flush();
+    takeIn();
   }
 }

@@ -211,7 +211,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "an agent whose credential ended is released",
-    file: "services/ws-connector/src/agents/key-audit.ts",
+    file: "services/ws-connector/src/agents/revocation.ts",
     find: "    this.#releaseEnded(now);\n",
     replace: "",
     tests: CONFORMANCE,
@@ -225,7 +225,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "refusals of a released agent do not count",
-    file: "services/ws-connector/src/intake/answers.ts",
+    file: "services/ws-connector/src/intake/responder.ts",
     find: " || this.#authority.isForgiven(connection, code, from)",
     replace: "",
     tests: CONFORMANCE,

@@ -4,7 +4,7 @@ import type { Mutation } from "../mutation.ts";
 export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "envelope rate limit",
-    file: "services/ws-connector/src/throttle/connection-rates.ts",
+    file: "services/ws-connector/src/throttle/rates.ts",
     find: "const ms = envelopes.wait(this.#envelopesFullAt, now);",
     replace: "const ms = 0;",
     tests: ["services/ws-connector/test/inflow.test.ts", "test/conformance/backpressure.test.ts"],

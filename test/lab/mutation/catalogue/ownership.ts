@@ -10,7 +10,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "release of agents whose key was revoked",
-    file: "services/ws-connector/src/agents/key-audit.ts",
+    file: "services/ws-connector/src/agents/revocation.ts",
     find: "this.#keys.onChange(() => this.#releaseRevoked());",
     replace: "",
     tests: ["test/conformance/keys.test.ts"],

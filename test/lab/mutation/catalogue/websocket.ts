@@ -25,7 +25,7 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "who decides sessions that gave way is not closed for it",
-    file: "services/ws-connector/src/intake/answers.ts",
+    file: "services/ws-connector/src/intake/responder.ts",
     find: "UNFORESEEN.has(code) || ",
     replace: "",
     tests: ["test/conformance/sessions.test.ts"],

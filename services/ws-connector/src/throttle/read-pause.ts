@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type WebSocket from "ws";
-import type { InflowPause } from "./inflow.ts";
+import type { InflowPause } from "./throttle.ts";
 
 /** Why a connection is not read for a while. */
 export type PauseReason = "full_intake" | "draining" | InflowPause;

@@ -1,10 +1,117 @@
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import type { Principal, RateHolder } from "relay-window/limits/principals.ts";
-import { Allowance } from "./allowance.ts";
-import { ConnectionRates, type PodRates, type RateWait } from "./connection-rates.ts";
-import { Pauses, type PausesOwner } from "./pauses.ts";
-import type { Turns, TurnTaker } from "./turns.ts";
+import type { Turns, TurnTaker } from "./fair-scheduler.ts";
+import { ConnectionRates, type PodRates, type RateWait } from "./rates.ts";
+
+/** What a connection may send before its first valid envelope. Source: docs/protocol.md#frames. */
+export class Allowance {
+  #frames = 0;
+  #bytes = 0;
+
+  /** False when the frame is one too many. */
+  takeFrame(): boolean {
+    this.#frames += 1;
+    return this.#frames <= CONNECTION_LIMITS.unregisteredFrames;
+  }
+
+  takeBytes(count: number): void {
+    this.#bytes += count;
+  }
+
+  /** False when more were taken than there are. */
+  get hasBytes(): boolean {
+    return this.#bytes <= CONNECTION_LIMITS.unregisteredBytes;
+  }
+}
+
+const SECONDS = CONNECTION_LIMITS.slowDownWindowMs / 1000;
+
+/**
+ * Decides when the client of a connection that is paused again and again is told so: when that took more than half of the
+ * last ten seconds, and at most once in them. Source: docs/protocol.md#frames.
+ */
+export class SlowDown {
+  /** Milliseconds of pauses in each of the last seconds, in a ring. */
+  readonly #pausedMs = new Array<number>(SECONDS).fill(0);
+  #second = 0;
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  /** So much of a pause is over. True when the client is to be told. @param now monotonic ms. */
+  paused(pausedMs: number, now: number): boolean {
+    this.#moveTo(Math.floor(now / 1000));
+    this.#pausedMs[this.#second % SECONDS] = (this.#pausedMs[this.#second % SECONDS] as number) + pausedMs;
+    const total = this.#pausedMs.reduce((sum, ms) => sum + ms, 0);
+    const isSlow = total > CONNECTION_LIMITS.slowDownWindowMs * CONNECTION_LIMITS.slowDownShare;
+    if (!isSlow || now - this.#toldAt < CONNECTION_LIMITS.slowDownWindowMs) return false;
+    this.#toldAt = now;
+    return true;
+  }
+
+  #moveTo(second: number): void {
+    const gone = Math.min(second - this.#second, SECONDS);
+    for (let n = 0; n < gone; n += 1) this.#pausedMs[(second - n) % SECONDS] = 0;
+    this.#second = second;
+  }
+}
+
+/** Who is paused. */
+export interface PausesOwner {
+  /** The client is to be told that it sends too much. */
+  tellSlow(): void;
+  /** It may go on. */
+  pauseEnded(): void;
+}
+
+/** The pauses of one connection whose rate is used up: one at a time, each counted a second of it at a time. */
+export class Pauses {
+  readonly #owner: PausesOwner;
+  readonly #slowDown = new SlowDown();
+  /** Runs during a pause. */
+  #timer: NodeJS.Timeout | undefined;
+  /** Monotonic ms. */
+  #countedUntil = 0;
+  #until = 0;
+
+  constructor(owner: PausesOwner) {
+    this.#owner = owner;
+  }
+
+  /** Begins a pause, or prolongs the one that is under way. */
+  begin(waitMs: number): void {
+    const now = performance.now();
+    if (this.#timer !== undefined) {
+      this.#until = Math.max(this.#until, now + waitMs);
+      return;
+    }
+    this.#countedUntil = now;
+    this.#until = now + waitMs;
+    this.#wakeIn(waitMs);
+  }
+
+  /** Ends the pause; nothing follows it. */
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #wakeIn(waitMs: number): void {
+    this.#timer = setTimeout(() => this.#wake(), Math.min(waitMs, CONNECTION_LIMITS.maxPauseMs));
+  }
+
+  #wake(): void {
+    const now = performance.now();
+    if (this.#slowDown.paused(now - this.#countedUntil, now)) this.#owner.tellSlow();
+    this.#countedUntil = now;
+    // Timers are whole milliseconds, and may come a fraction of one too early.
+    if (this.#until - now >= 1) {
+      this.#wakeIn(this.#until - now);
+      return;
+    }
+    this.#timer = undefined;
+    this.#owner.pauseEnded();
+  }
+}
 
 /** What is the same for all connections of a pod. */
 export interface InflowContext extends PodRates {

@@ -6,19 +6,17 @@ import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { labelsOf } from "relay-window/limits/principals.ts";
 import type { WebSocket } from "ws";
+import type { CongestionNotices } from "../agents/congestion.ts";
 import type { Registrar } from "../agents/registrar.ts";
 import type { PodCounters } from "../metrics.ts";
 import type { WsConnectorSettings } from "../settings.ts";
 import type { ConnectionQuota } from "../throttle/connection-quota.ts";
-import type { PodRates } from "../throttle/connection-rates.ts";
-import type { InflowContext } from "../throttle/inflow.ts";
-import { PrincipalRates } from "../throttle/principal-rates.ts";
-import { TokenBuckets } from "../throttle/token-bucket.ts";
-import { Turns } from "../throttle/turns.ts";
-import type { CongestionNotices } from "./congestion.ts";
+import { Turns } from "../throttle/fair-scheduler.ts";
+import { type PodRates, PrincipalRates, TokenBuckets } from "../throttle/rates.ts";
+import type { InflowContext } from "../throttle/throttle.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
 import { slowDownNotice } from "./frames.ts";
-import type { Outboxes, OutboxLimit } from "./outboxes.ts";
+import type { Outboxes, OutboxLimit } from "./outbox.ts";
 
 /** What others send to a connection brings it there, and is not held against its key. */
 const CAUSED_BY_SENDERS: ReadonlySet<LimitName> = new Set<OutboxLimit>(["outbox", "outbox_total", "outbox_stalled"]);

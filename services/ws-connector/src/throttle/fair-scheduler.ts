@@ -1,5 +1,5 @@
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { TokenBuckets } from "./token-bucket.ts";
+import { TokenBuckets } from "./rates.ts";
 
 export interface TurnTaker {
   /** Stands for its client address: addresses take turns, and then the connections of each. */
