@@ -17,7 +17,7 @@ import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { observeAcceptance, observeLinks, observeWindow } from "relay-window/window/observe.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { type ReadinessSources, readyHandler } from "relay-window/window/readiness.ts";
-import type { Outboxes } from "./connection/outbox.ts";
+import type { OutboxBudget } from "./connection/outbox.ts";
 
 export interface ProbeOptions extends ReadinessSources {
   readonly logger: Logger;
@@ -58,7 +58,7 @@ export interface PodParts {
   readonly keys: { readonly isBehind: boolean };
   readonly audit: { readonly linesLost: number };
   readonly connections: { readonly size: number };
-  readonly outboxes: Outboxes;
+  readonly outboxBudget: OutboxBudget;
   readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly channel: PodChannel;
@@ -92,7 +92,7 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
 
 /** Adds the metrics of a pod's parts; gauges are read at each scrape. */
 export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
-  const { keys, audit, connections, outboxes, link, window, channel, acceptor, heartbeatWriter, probes } = parts;
+  const { keys, audit, connections, outboxBudget, link, window, channel, acceptor, heartbeatWriter, probes } = parts;
   observeLinks(metrics, link, () => channel.links);
   observeWindow(metrics, link, window);
   observeAcceptance(metrics, acceptor, heartbeatWriter);
@@ -102,7 +102,7 @@ export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
   metrics.gauge("relay_connections", () => [["", connections.size]]);
   metrics.gauge("relay_partitions_unheard", () => [["", channel.unheard.length]]);
   metrics.gauge("relay_channel_ready", () => [["", channel.ready ? 1 : 0]]);
-  metrics.gauge("relay_outbox_bytes", () => [["", outboxes.bytes]]);
-  metrics.gauge("relay_outbox_bytes_max", () => [["", outboxes.mostBytes]]);
-  metrics.gauge("relay_congested_connections", () => [["", outboxes.congested]]);
+  metrics.gauge("relay_outbox_bytes", () => [["", outboxBudget.bytes]]);
+  metrics.gauge("relay_outbox_bytes_max", () => [["", outboxBudget.mostBytes]]);
+  metrics.gauge("relay_congested_connections", () => [["", outboxBudget.congested]]);
 }

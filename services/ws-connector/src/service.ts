@@ -28,10 +28,10 @@ import { createAdmin } from "./admin/listener.ts";
 import { CongestionNotices } from "./agents/congestion.ts";
 import { Heartbeats } from "./agents/heartbeats.ts";
 import { AgentConnections, Registrar } from "./agents/registrar.ts";
-import { KeyAudit } from "./agents/revocation.ts";
+import { Revocation } from "./agents/revocation.ts";
 import { RouteRestoring } from "./agents/route-restoring.ts";
 import type { Connection } from "./connection/connection.ts";
-import { OUTBOX_CHECK_MS, Outboxes } from "./connection/outbox.ts";
+import { OUTBOX_CHECK_MS, OutboxBudget } from "./connection/outbox.ts";
 import { ConnectionRegistry } from "./connection/registry.ts";
 import { createUpgrade } from "./connection/upgrade.ts";
 import { deliverFrom } from "./delivery/deliveries.ts";
@@ -39,7 +39,7 @@ import { drain, PeriodicTasks } from "./drain.ts";
 import { Authority } from "./intake/authority.ts";
 import { DECISION_REPEAT_MS, DecisionRepeats } from "./intake/decisions.ts";
 import { receiveText } from "./intake/intake.ts";
-import { Answers } from "./intake/responder.ts";
+import { Responder } from "./intake/responder.ts";
 import { IntakeBatch } from "./intake/verification-queue.ts";
 import { createPodCounters, createProbes, observePod } from "./metrics.ts";
 import type { WsConnectorSettings } from "./settings.ts";
@@ -97,15 +97,15 @@ export function createWsConnector(
     batch,
     tracing,
     acks,
-    answers: new Answers({ authority, refusals, keyRefusals, audit, baseUrl, logger }),
+    responder: new Responder({ authority, refusals, keyRefusals, audit, baseUrl, logger }),
   };
   const quota = new ConnectionQuota(settings, counters.limitReached);
-  const outboxes = new Outboxes(settings);
+  const outboxBudget = new OutboxBudget(settings);
   const congestion = new CongestionNotices(new CongestionMarks({ link, window, pod }));
   const connections = new ConnectionRegistry({
     settings,
     quota,
-    outboxes,
+    outboxBudget,
     congestion,
     registrar,
     counters,
@@ -128,12 +128,12 @@ export function createWsConnector(
   deliverFrom(channel, { connections, registrar, agentConnections, releaser, epochs, delivered, tracing, disconnect });
 
   const shareLeases = new ShareLeases(new PrincipalShares({ link, partitions, pod }), connections.rates);
-  const keyAudit = new KeyAudit({ keys, connections, registrar });
+  const revocation = new Revocation({ keys, connections, registrar });
   const tasks = new PeriodicTasks([
-    { everyMs: FILE_POLL_MS, run: () => keyAudit.checkExpiry() },
+    { everyMs: FILE_POLL_MS, run: () => revocation.checkExpiry() },
     { everyMs: CONNECTION_LIMITS.silenceCheckMs, run: () => connections.checkSilence() },
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => quota.forgetClosed(performance.now()) },
-    { everyMs: OUTBOX_CHECK_MS, run: () => outboxes.check() },
+    { everyMs: OUTBOX_CHECK_MS, run: () => outboxBudget.check() },
     { everyMs: MINUTE_MS, run: () => connections.endMinute(performance.now()) },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
@@ -159,16 +159,27 @@ export function createWsConnector(
     trustedProxyHops,
     alternateWsPath,
   });
-  observePod(metrics, { keys, audit, connections, outboxes, link, window, channel, acceptor, heartbeatWriter, probes });
+  observePod(metrics, {
+    keys,
+    audit,
+    connections,
+    outboxBudget,
+    link,
+    window,
+    channel,
+    acceptor,
+    heartbeatWriter,
+    probes,
+  });
 
-  const watched = { window, presenceStore, keys, connections, agentConnections, outboxes, counters };
+  const watched = { window, presenceStore, keys, connections, agentConnections, outboxBudget, counters };
   const admin = createAdmin({ ...watched, settings, pod, link, audit, logger });
 
   let stopped: Promise<void> | undefined;
 
   async function start(): Promise<void> {
     await Promise.all([keys.start(), verifier.start(), audit.start(), tracing.start()]);
-    keyAudit.start();
+    revocation.start();
     if (stopped === undefined) await admin?.start();
     if (stopped === undefined) await link.start();
     if (stopped === undefined) await channel.start();

@@ -16,9 +16,9 @@ const kit = useConnection();
 const TEXT = "x".repeat(8192);
 
 /** Sends until the kernel takes no more and so many bytes wait. @returns how many texts. */
-function fill({ connection, outboxes }: ConnectionKit, bytes: number): number {
+function fill({ connection, outboxBudget }: ConnectionKit, bytes: number): number {
   let sent = 0;
-  while (outboxes.bytes <= bytes && connection.send(TEXT)) sent += 1;
+  while (outboxBudget.bytes <= bytes && connection.send(TEXT)) sent += 1;
   return sent;
 }
 
@@ -59,7 +59,7 @@ describe("a client that does not read", () => {
     fill(kit, 4 * OUTBOX_BYTES);
     expect(kit.connection.isClosing).toBe(true);
     expect(kit.reported).toEqual(["congestion", "outbox", "closing"]);
-    expect([kit.outboxes.bytes, kit.outboxes.congested]).toEqual([0, 0]);
+    expect([kit.outboxBudget.bytes, kit.outboxBudget.congested]).toEqual([0, 0]);
     kit.client.resume();
     const [code, reason] = await once(kit.client, "close");
     expect([code, String(reason)]).toEqual([1013, "slow consumer"]);
@@ -68,10 +68,10 @@ describe("a client that does not read", () => {
   test("is disconnected when it reads nothing of what was sent before its close", async () => {
     fill(kit, 20_000);
     kit.connection.close(CLOSE_CODES.superseded);
-    for (let n = 0; n < 10; n += 1) kit.outboxes.check();
-    expect([kit.socket.readyState, kit.outboxes.bytes > 0]).toEqual([kit.socket.OPEN, true]);
-    kit.outboxes.check();
-    expect(kit.outboxes.bytes).toBe(0);
+    for (let n = 0; n < 10; n += 1) kit.outboxBudget.check();
+    expect([kit.socket.readyState, kit.outboxBudget.bytes > 0]).toEqual([kit.socket.OPEN, true]);
+    kit.outboxBudget.check();
+    expect(kit.outboxBudget.bytes).toBe(0);
     jest.advanceTimersByTime(closingGraceMs);
     await until("the socket is gone", () => kit.reported.includes("closed"));
   });
@@ -81,7 +81,7 @@ describe("a client that does not read", () => {
     kit.connection.close(CLOSE_CODES.superseded);
     const gone = kit.connection.gone();
     kit.connection.closeNow(CLOSE_CODES.goingAway);
-    expect(kit.outboxes.bytes).toBe(0);
+    expect(kit.outboxBudget.bytes).toBe(0);
     jest.advanceTimersByTime(closingGraceMs);
     await gone;
     expect(kit.reported).toContain("closed");
@@ -90,11 +90,11 @@ describe("a client that does not read", () => {
 
   test("has the pongs count that it does not read", async () => {
     fillWithPongs(kit);
-    expect(kit.outboxes.bytes).toBe(0);
+    expect(kit.outboxBudget.bytes).toBe(0);
     const heard = once(kit.socket, "ping");
     kit.client.ping();
     await heard;
-    expect(kit.outboxes.bytes).toBeGreaterThan(0);
+    expect(kit.outboxBudget.bytes).toBeGreaterThan(0);
   });
 });
 
@@ -110,7 +110,7 @@ describe("a client that does not read while its connection is closed", () => {
     jest.advanceTimersByTime(2 * CLOSE_TIMEOUT_MS);
     kit.client.resume();
     const [code] = await once(kit.client, "close");
-    expect([code, received(), kit.outboxes.bytes]).toEqual([4409, sent, 0]);
+    expect([code, received(), kit.outboxBudget.bytes]).toEqual([4409, sent, 0]);
   });
 
   test("gets all of it, and the close, also when it sends more meanwhile than is read of a closing connection", async () => {
@@ -135,7 +135,7 @@ describe("a client that does not read while its connection is closed", () => {
 describe("a client that ended its side without a close frame, and does not read", () => {
   beforeEach(async () => {
     kit.client.pause();
-    while (kit.outboxes.bytes === 0) kit.connection.send(TEXT);
+    while (kit.outboxBudget.bytes === 0) kit.connection.send(TEXT);
     const raw = streamOf(kit.client);
     raw.end();
     await until("the end came in", () => kit.connection.isClosing);
@@ -147,7 +147,7 @@ describe("a client that ended its side without a close frame, and does not read"
   });
 
   test("is disconnected when nothing drains", async () => {
-    for (let n = 0; n < 11; n += 1) kit.outboxes.check();
+    for (let n = 0; n < 11; n += 1) kit.outboxBudget.check();
     jest.advanceTimersByTime(closingGraceMs);
     await until("the socket is gone", () => kit.reported.includes("closed"));
   });

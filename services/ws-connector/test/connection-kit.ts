@@ -7,8 +7,8 @@ import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection/connection.ts";
-import { Outboxes } from "../src/connection/outbox.ts";
-import { Turns } from "../src/throttle/fair-scheduler.ts";
+import { OutboxBudget } from "../src/connection/outbox.ts";
+import { FairScheduler } from "../src/throttle/fair-scheduler.ts";
 import { PrincipalRates, TokenBuckets } from "../src/throttle/rates.ts";
 
 export const OUTBOX_BYTES = 65_536;
@@ -23,7 +23,7 @@ export class ConnectionKit {
   declare socket: WebSocket;
   declare context: ConnectionContext;
   declare connection: Connection;
-  declare outboxes: Outboxes;
+  declare outboxBudget: OutboxBudget;
   /** What the connection told its pod, and the texts that it took in. */
   declare reported: string[];
 
@@ -38,8 +38,8 @@ export class ConnectionKit {
     const [socket, req] = await connected;
     this.socket = socket;
     this.reported = [];
-    this.outboxes = new Outboxes({ outboxBytes: OUTBOX_BYTES, outboxTotal: 0 });
-    this.context = contextOf(this.outboxes, this.reported);
+    this.outboxBudget = new OutboxBudget({ outboxBytes: OUTBOX_BYTES, outboxTotal: 0 });
+    this.context = contextOf(this.outboxBudget, this.reported);
     const options = { id: "con_1", socket, stream: req.socket, addressCounts: ADDRESS_COUNTS };
     this.connection = new Connection(this.context, options);
     this.connection.open();
@@ -63,7 +63,7 @@ export function useConnection(): ConnectionKit {
   return kit;
 }
 
-function contextOf(outboxes: Outboxes, reported: string[]): ConnectionContext {
+function contextOf(outboxBudget: OutboxBudget, reported: string[]): ConnectionContext {
   const events: ConnectionEvents = {
     text: (receiver, text) => {
       reported.push(text);
@@ -76,16 +76,16 @@ function contextOf(outboxes: Outboxes, reported: string[]): ConnectionContext {
     closing: () => reported.push("closing"),
     closed: () => reported.push("closed"),
   };
-  const inflow = {
+  const throttle = {
     envelopes: new TokenBuckets(2, 10),
     bytes: new TokenBuckets(0, 0),
     principals: new PrincipalRates(0, 0),
     principalBytes: new PrincipalRates(0, 0),
-    turns: new Turns(),
+    scheduler: new FairScheduler(),
     slowDownNotice: "",
   };
   const greeting = { limits: announcedLimits({ envelopesPerSecond: 2, bytesPerSecond: 0 }) };
-  return { inflow, outboxes, greeting, events };
+  return { throttle, outboxBudget, greeting, events };
 }
 
 /** A websocket over which nothing goes: what it hears is emitted by hand. */

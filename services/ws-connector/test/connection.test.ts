@@ -164,7 +164,7 @@ describe("what comes in one read", () => {
 test("A chunk is not looked at while the bytes of its key are used up", async () => {
   const principalBytes = new PrincipalRates(1000, 1);
   principalBytes.take("key:alice-1", performance.now(), 500);
-  Object.assign(kit.context.inflow, { principalBytes, envelopes: new TokenBuckets(0, 0) });
+  Object.assign(kit.context.throttle, { principalBytes, envelopes: new TokenBuckets(0, 0) });
   let frames = 0;
   kit.socket.on("message", () => (frames += 1));
   kit.connection.noteValid("key:alice-1", "agent://alice");
@@ -176,7 +176,7 @@ test("A chunk is not looked at while the bytes of its key are used up", async ()
 
 test("An agent of an issuer that takes itself over waits on its next connection for what it sent on the last", () => {
   const principals = new PrincipalRates(1, 3);
-  Object.assign(kit.context.inflow, { principals, envelopes: new TokenBuckets(0, 0) });
+  Object.assign(kit.context.throttle, { principals, envelopes: new TokenBuckets(0, 0) });
   const connect = (agent: string) => {
     const { socket, stream } = fakeSocket();
     const options = { id: "con_2", socket, stream, addressCounts: ADDRESS_COUNTS };

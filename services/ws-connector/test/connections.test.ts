@@ -3,7 +3,7 @@ import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import type { CongestionNotices } from "../src/agents/congestion.ts";
 import type { Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
-import { Outboxes, type OutboxLimit } from "../src/connection/outbox.ts";
+import { OutboxBudget, type OutboxLimit } from "../src/connection/outbox.ts";
 import { ConnectionRegistry } from "../src/connection/registry.ts";
 import { createPodCounters, type PodCounters } from "../src/metrics.ts";
 import { ConnectionQuota, type CountedConnection, type QuotaSettings } from "../src/throttle/connection-quota.ts";
@@ -198,7 +198,7 @@ describe("Whose limit it is:", () => {
     const registry = new ConnectionRegistry({
       settings: { envelopesPerSecond: 200, bytesPerSecond: 0 },
       quota: new ConnectionQuota({ maxConnections: 2, connectionsPerAddress: 0, unregisteredConnections: 0 }, () => {}),
-      outboxes: new Outboxes({ outboxBytes: 65_536, outboxTotal: 0 }),
+      outboxBudget: new OutboxBudget({ outboxBytes: 65_536, outboxTotal: 0 }),
       congestion: { changed: () => {} } as unknown as CongestionNotices,
       registrar: { releaseAll: () => {} } as unknown as Registrar,
       counters,

@@ -14,7 +14,7 @@ import type { Connection } from "../src/connection/connection.ts";
 import { Authority } from "../src/intake/authority.ts";
 import { DecisionRepeats } from "../src/intake/decisions.ts";
 import { type IntakeDependencies, receiveText } from "../src/intake/intake.ts";
-import { Answers } from "../src/intake/responder.ts";
+import { Responder } from "../src/intake/responder.ts";
 import { IntakeBatch } from "../src/intake/verification-queue.ts";
 import { NO_AUDIT, NO_TRACING } from "./registrar-harness.ts";
 
@@ -74,7 +74,7 @@ export class IntakeHarness {
       batch: new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) }),
       tracing: NO_TRACING,
       acks: { observe: (seconds: number) => void this.acks.push(seconds) },
-      answers: new Answers({
+      responder: new Responder({
         authority,
         refusals: this.refusals,
         keyRefusals,

@@ -193,7 +193,7 @@ describe("heartbeats that were gathered", () => {
   test("say when the agent was heard, count for the connection, and are acked", () => {
     register(online(1));
     harness.heard(online(1, { heardAt: 70 }));
-    expect(harness.agents.hold(AGENT)).toMatchObject({ epoch: 1, heardAt: 70 });
+    expect(harness.agents.ownedAgent(AGENT)).toMatchObject({ epoch: 1, heardAt: 70 });
     expect([harness.sent.at(-1).frame, harness.validKeys.length]).toEqual(["ack", 2]);
   });
 
@@ -216,7 +216,7 @@ describe("heartbeats that were gathered", () => {
     register(online(1));
     harness.channel.isReady = false;
     harness.heard(online(1, { heardAt: 70 }));
-    expect([harness.sent.at(-1), harness.agents.hold(AGENT)?.heardAt]).toEqual([{ refused: "unavailable" }, 1]);
+    expect([harness.sent.at(-1), harness.agents.ownedAgent(AGENT)?.heardAt]).toEqual([{ refused: "unavailable" }, 1]);
   });
 
   test("leave their agent as it was when they have no answer", () => {

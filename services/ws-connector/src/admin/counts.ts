@@ -4,7 +4,7 @@ import type { PresenceStore } from "relay-window/presence/presence.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { z } from "zod";
 import type { AgentConnections } from "../agents/registrar.ts";
-import type { Outboxes } from "../connection/outbox.ts";
+import type { OutboxBudget } from "../connection/outbox.ts";
 import type { ConnectionRegistry } from "../connection/registry.ts";
 
 export interface CountsParts {
@@ -13,7 +13,7 @@ export interface CountsParts {
   readonly presenceStore: PresenceStore;
   readonly connections: ConnectionRegistry;
   readonly agentConnections: AgentConnections;
-  readonly outboxes: Outboxes;
+  readonly outboxBudget: OutboxBudget;
   readonly audit: AuditLog;
 }
 
@@ -33,13 +33,13 @@ export function countsRoute(parts: CountsParts): AdminRoute {
   });
 }
 
-function podCounts({ pod, connections, agentConnections, outboxes }: CountsParts): object {
+function podCounts({ pod, connections, agentConnections, outboxBudget }: CountsParts): object {
   const registered = [...connections].filter(({ principal }) => principal !== undefined).length;
   return {
     id: pod,
     connections: connections.size,
     registered_connections: registered,
     agents: agentConnections.size,
-    outbox_bytes: outboxes.bytes,
+    outbox_bytes: outboxBudget.bytes,
   };
 }

@@ -5,7 +5,7 @@ import type { Connection } from "../connection/connection.ts";
  * The mark that the call of a register, heartbeat or restore carries. On a cluster that call may be carried out after another one that was sent later: so
  * when it is answered, or over, what has become untrue of it is corrected.
  */
-export class CarriedMark {
+export class CongestionFlag {
   readonly #connection: Pick<Connection, "isCongested" | "congestionChanged">;
   #carried: boolean | undefined;
 
@@ -29,7 +29,7 @@ export class CarriedMark {
 /**
  * Has the routes of a connection say whether it is congested: those of all its agents, the ones whose register is under way
  * included. One call at a time, each with what is true when it is sent; what Redis did not take is sent again with each
- * `flush`. Registers, heartbeats and restored routes carry the same, as a `CarriedMark`.
+ * `flush`. Registers, heartbeats and restored routes carry the same, as a `CongestionFlag`.
  */
 export class CongestionNotices {
   readonly #marks: CongestionMarks;

@@ -98,7 +98,7 @@ export class Heartbeats {
   #changeSince({ item, connection, epoch }: GatheredHeartbeat): HeartbeatAnswer | undefined {
     const agent = item.envelope.from;
     if (!this.#channel.isReadyFor(agent)) return UNDONE;
-    return connection.agents.hold(agent)?.epoch === epoch ? undefined : null;
+    return connection.agents.ownedAgent(agent)?.epoch === epoch ? undefined : null;
   }
 
   /** One that fails stops no other. */

@@ -59,14 +59,14 @@ export function settled(state: AgentState): SettledState {
 }
 
 /** How the connection owns the agent, or null when it does not. */
-export function holdOf(state: AgentState): Owned | Uncertain | null {
+export function ownedOf(state: AgentState): Owned | Uncertain | null {
   const known = settled(state);
   return known.kind === "owned" || known.kind === "uncertain" ? known : null;
 }
 
 /** The epoch under which the connection owns the agent, or null when it does not. */
 export function ownedEpoch(state: AgentState): number | null {
-  return holdOf(state)?.epoch ?? null;
+  return ownedOf(state)?.epoch ?? null;
 }
 
 /** True while a register or heartbeat that had no answer may have made this connection the owner. */
@@ -183,7 +183,7 @@ function wait(state: SettledState): Step<Pending> {
 
 /** A replica that took over may know of an older epoch only: what the connection held before, it restoring. */
 function own(state: SettledState, { epoch, key, heardAt, acceptFrom }: Granted): Step<Owned> {
-  const before = holdOf(state);
+  const before = ownedOf(state);
   return next({
     kind: "owned",
     epoch: Math.max(epoch, before?.epoch ?? 0),
@@ -238,7 +238,7 @@ function disown(state: Pending): Step<Pending> {
 }
 
 /** What a connection knows of an agent that it owns. */
-export type Hold = Omit<Owned, "kind">;
+export type OwnedAgent = Omit<Owned, "kind">;
 
 /** The agents that one connection owns, may own, or has requested. */
 export class Ownership {
@@ -267,12 +267,12 @@ export class Ownership {
   }
 
   /** How the connection owns the agent, or null when it does not. */
-  hold(agent: string): Hold | null {
-    return holdOf(this.#stateOf(agent));
+  ownedAgent(agent: string): OwnedAgent | null {
+    return ownedOf(this.#stateOf(agent));
   }
 
   /** The same, or null while a register or heartbeat of the agent waits for its answer, or had none. */
-  certainHold(agent: string): Hold | null {
+  confirmed(agent: string): OwnedAgent | null {
     const state = this.#stateOf(agent);
     return state.kind === "owned" ? state : null;
   }

@@ -38,9 +38,9 @@ export class AgentConnections {
   }
 
   /** The connection that has taken the agent since that epoch. */
-  since(agent: string, epoch: number): Connection | undefined {
+  takenAfter(agent: string, epoch: number): Connection | undefined {
     const connection = this.#byAgent.get(agent);
-    return (connection?.agents.hold(agent)?.epoch ?? 0) > epoch ? connection : undefined;
+    return (connection?.agents.ownedAgent(agent)?.epoch ?? 0) > epoch ? connection : undefined;
   }
 }
 

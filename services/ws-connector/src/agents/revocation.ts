@@ -6,7 +6,7 @@ import type { Registrar } from "./registrar.ts";
  * Releases the agents whose keys and credentials no longer allow them: when the keys file changes, another key under the
  * same id included, and when a key or a credential ends, which needs no change of the file. Source: docs/protocol.md#keys.
  */
-export class KeyAudit {
+export class Revocation {
   readonly #keys: KeyStore;
   readonly #connections: Iterable<Connection>;
   readonly #registrar: Registrar;

@@ -3,8 +3,8 @@ import type { RouteReleaser } from "relay-window/presence/routes.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Authority } from "../intake/authority.ts";
-import { CarriedMark } from "./congestion.ts";
-import type { Hold } from "./ownership.ts";
+import { CongestionFlag } from "./congestion.ts";
+import type { OwnedAgent } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 
 export interface AssertsOptions {
@@ -79,7 +79,7 @@ export class RouteRestoring {
   async #restore(partition: number, slice: readonly Held[]): Promise<void> {
     const { restorer, registrar, releaser } = this.#options;
     const restored = slice.flatMap((held) => {
-      const mark = new CarriedMark(held.connection);
+      const mark = new CongestionFlag(held.connection);
       const route = this.#routeOf(held, mark);
       return route === undefined ? [] : { held, route, mark };
     });
@@ -96,18 +96,18 @@ export class RouteRestoring {
     } finally {
       for (const { mark } of restored) mark.settled();
       // It may have been released before the restore was carried out, as restoring without an answer may have been.
-      const gone = restored.filter(({ held }) => this.#holdOf(held) === undefined);
+      const gone = restored.filter(({ held }) => this.#ownedOf(held) === undefined);
       if (gone.length > 0) releaser.release(gone.map(({ route }) => route));
     }
   }
 
   /** What is restored; undefined when the connection does not hold the agent any more, or deliveries do not reach it. */
-  #routeOf(held: Held, mark: CarriedMark): HeldRoute | undefined {
+  #routeOf(held: Held, mark: CongestionFlag): HeldRoute | undefined {
     const { registrar, authority } = this.#options;
     const { connection, agent } = held;
-    const hold = registrar.canTake(connection, agent) ? this.#holdOf(held) : undefined;
-    if (hold === undefined) return undefined;
-    const { epoch, heardAt, key, acceptFrom } = hold;
+    const owned = registrar.canTake(connection, agent) ? this.#ownedOf(held) : undefined;
+    if (owned === undefined) return undefined;
+    const { epoch, heardAt, key, acceptFrom } = owned;
     const { id } = connection;
     const isCongested = mark.carry();
     const credentials = authority.heldCredentials(connection, agent);
@@ -116,9 +116,9 @@ export class RouteRestoring {
   }
 
   /** How the connection holds the agent now; undefined when it does not any more, or may not, or is let go. */
-  #holdOf({ connection, agent }: Held): Hold | undefined {
-    const hold = connection.isClosing || connection.isDraining ? null : connection.agents.hold(agent);
-    const mayAct = hold !== null && this.#options.authority.mayAct(connection, hold.key, agent);
-    return mayAct ? hold : undefined;
+  #ownedOf({ connection, agent }: Held): OwnedAgent | undefined {
+    const owned = connection.isClosing || connection.isDraining ? null : connection.agents.ownedAgent(agent);
+    const mayAct = owned !== null && this.#options.authority.mayAct(connection, owned.key, agent);
+    return mayAct ? owned : undefined;
   }
 }

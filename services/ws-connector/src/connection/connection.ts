@@ -8,11 +8,11 @@ import type WebSocket from "ws";
 import type { ConnectionCredentials } from "../agents/credentials.ts";
 import { Ownership } from "../agents/ownership.ts";
 import type { AddressCounts } from "../throttle/connection-quota.ts";
-import { type PauseReason, Reading, type ReadingOwner } from "../throttle/read-pause.ts";
-import { Inflow, type InflowContext, type InflowOwner } from "../throttle/throttle.ts";
+import { type PauseReason, ReadPause, type ReadPauseOwner } from "../throttle/read-pause.ts";
+import { Throttle, type ThrottleContext, type ThrottleOwner } from "../throttle/throttle.ts";
 import { errorFrame, type Greeting, helloFrame } from "./frames.ts";
-import { Outbox, type Outboxes, type OutboxLimit, type OutboxOwner } from "./outbox.ts";
-import { Closing, listenTo, type SocketListener } from "./socket.ts";
+import { Outbox, type OutboxBudget, type OutboxLimit, type OutboxOwner } from "./outbox.ts";
+import { CloseHandshake, listenTo, type SocketListener } from "./socket.ts";
 
 export interface ConnectionOptions {
   readonly id: string;
@@ -24,9 +24,9 @@ export interface ConnectionOptions {
 
 /** What all connections of a pod share. */
 export interface ConnectionContext {
-  readonly inflow: InflowContext;
+  readonly throttle: ThrottleContext;
   /** Frames that wait for clients that read slowly. */
-  readonly outboxes: Outboxes;
+  readonly outboxBudget: OutboxBudget;
   readonly greeting: Greeting;
   readonly events: ConnectionEvents;
 }
@@ -57,7 +57,7 @@ const CHECKS_A_PING = CONNECTION_LIMITS.pingIntervalMs / CONNECTION_LIMITS.silen
  * One websocket: its frames, its limits, its end. It knows the socket, not Redis. A pod has very many connections, so what
  * they share is in `ConnectionContext`. Source: docs/protocol.md#frames.
  */
-export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, SocketListener {
+export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, SocketListener {
   readonly id: string;
   readonly agents: Ownership;
   /** The counts of its client address, for the quota. */
@@ -72,8 +72,8 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   /** The last ping without an answer yet. */
   #ping: Buffer | undefined;
   readonly #outbox: Outbox;
-  readonly #inflow: Inflow;
-  readonly #reading: Reading;
+  readonly #throttle: Throttle;
+  readonly #readPause: ReadPause;
   /** Undefined from the first valid envelope on. */
   #registerTimer: NodeJS.Timeout | undefined;
   #principal: Principal | undefined;
@@ -81,7 +81,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   /** Consecutive checks without a frame. */
   #silentChecks = 0;
   /** Undefined until the connection begins to close. */
-  #closing: Closing | undefined;
+  #closeHandshake: CloseHandshake | undefined;
 
   constructor(context: ConnectionContext, { id, socket, stream, addressCounts }: ConnectionOptions) {
     this.id = id;
@@ -90,14 +90,14 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     this.#context = context;
     this.#socket = socket;
     this.#stream = stream;
-    this.#outbox = new Outbox(this, context.outboxes, socket, stream);
-    this.#inflow = new Inflow(this, context.inflow);
-    this.#reading = new Reading(this, socket, stream);
+    this.#outbox = new Outbox(this, context.outboxBudget, socket, stream);
+    this.#throttle = new Throttle(this, context.throttle);
+    this.#readPause = new ReadPause(this, socket, stream);
   }
 
   /** True as soon as the connection begins to close. It sends and takes in nothing after that. */
   get isClosing(): boolean {
-    return this.#closing !== undefined || this.#socket.readyState !== this.#socket.OPEN;
+    return this.#closeHandshake !== undefined || this.#socket.readyState !== this.#socket.OPEN;
   }
 
   /** The key or issuer of its first valid envelope. It answers for the connection. Undefined before that. */
@@ -112,7 +112,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
 
   /** True once its pod drains it. It keeps its agents until their routes are released, and gets no new ones. */
   get isDraining(): boolean {
-    return this.#reading.isPausedFor("draining");
+    return this.#readPause.isPausedFor("draining");
   }
 
   open(): void {
@@ -146,7 +146,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   /** Nothing of this connection is in flight. */
   allAnswered(): void {
     this.intake = undefined;
-    this.#inflow.answered();
+    this.#throttle.answered();
   }
 
   /** An envelope of this agent was accepted, or only refused because the relay has no room for it now. */
@@ -156,13 +156,13 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
     if (this.#registerTimer === undefined) return;
     clearTimeout(this.#registerTimer);
     this.#registerTimer = undefined;
-    this.#inflow.registered(rateHoldersOf(principal, agent));
+    this.#throttle.registered(rateHoldersOf(principal, agent));
     this.#context.events.registered(this);
   }
 
   /** This principal signed an envelope of an agent that the connection has. @param text as it was verified. */
   noteSigner(principal: Principal, agent: string, text: string): void {
-    this.#inflow.sentBy(principal, agent, text);
+    this.#throttle.sentBy(principal, agent, text);
   }
 
   /** An envelope was refused; too many in a row close the connection. */
@@ -173,11 +173,11 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
 
   /** Has no effect on a closing connection, which is read for the client's answer to the close. */
   pause(reason: PauseReason): void {
-    if (!this.isClosing) this.#reading.pause(reason);
+    if (!this.isClosing) this.#readPause.pause(reason);
   }
 
   resume(reason: PauseReason): void {
-    if (!this.isClosing) this.#reading.resume(reason);
+    if (!this.isClosing) this.#readPause.resume(reason);
   }
 
   /**
@@ -190,7 +190,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
       this.#end();
       return;
     }
-    this.#silentChecks = this.#reading.isPaused ? 0 : this.#silentChecks + 1;
+    this.#silentChecks = this.#readPause.isPaused ? 0 : this.#silentChecks + 1;
     const pings = (this.#silentChecks - 1) / CHECKS_A_PING;
     if (pings < 1 || !Number.isInteger(pings)) return;
     if (pings > CONNECTION_LIMITS.maxUnansweredPings) this.closeNow(CLOSE_CODES.slowConsumer);
@@ -203,7 +203,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
 
   /** Ends the connection because it reached a limit. */
   closeFor(limit: LimitName, code: CloseCode = CLOSE_CODES.policy): void {
-    if (this.#closing === undefined) this.limitReached(limit);
+    if (this.#closeHandshake === undefined) this.limitReached(limit);
     this.close(code);
   }
 
@@ -213,7 +213,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
    * A registered client has the whole timeout for its answer: if it wrote to a destroyed socket, it would lose unread frames.
    */
   close(code: CloseCode): void {
-    if (this.#closing === undefined) this.#reading.pause("closing");
+    if (this.#closeHandshake === undefined) this.#readPause.pause("closing");
     const closing = this.#end(code);
     this.#outbox.whenTaken(() => {
       closing.sendClose();
@@ -239,27 +239,27 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   message(data: Buffer, isBinary: boolean): void {
     if (this.#ignores()) return;
     if (isBinary) this.close(CLOSE_CODES.binaryFrame);
-    else this.#inflow.text(data.toString());
+    else this.#throttle.text(data.toString());
   }
 
   ping(data: Buffer): void {
     if (this.#ignores()) return;
     this.#ping = data;
-    this.#inflow.control();
+    this.#throttle.control();
   }
 
   pong(): void {
-    if (!this.#ignores()) this.#inflow.control();
+    if (!this.#ignores()) this.#throttle.control();
   }
 
   data(chunk: Buffer): void {
-    if (!this.isClosing && !this.#inflow.admits(chunk.length)) {
-      this.#reading.putBack(chunk);
+    if (!this.isClosing && !this.#throttle.admits(chunk.length)) {
+      this.#readPause.putBack(chunk);
       return;
     }
-    this.#reading.handOver(chunk);
+    this.#readPause.handOver(chunk);
     if (this.#socket.readyState === this.#socket.OPEN) {
-      if (this.#closing === undefined) this.#inflow.bytes(chunk.length);
+      if (this.#closeHandshake === undefined) this.#throttle.bytes(chunk.length);
       return;
     }
     this.#end().count(chunk.length);
@@ -279,8 +279,8 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   /** A frame came. True if the connection is closing: then the rest of the chunk is passed over, unless the client is registered. */
   #ignores(): boolean {
     this.#silentChecks = 0;
-    this.#reading.frame();
-    if (this.isClosing && this.#principal === undefined) this.#reading.passOver();
+    this.#readPause.frame();
+    if (this.isClosing && this.#principal === undefined) this.#readPause.passOver();
     return this.isClosing;
   }
 
@@ -291,7 +291,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
 
   closed(code: number): void {
     this.failed();
-    this.#context.events.closed(this, this.#closing?.code?.code ?? code);
+    this.#context.events.closed(this, this.#closeHandshake?.code?.code ?? code);
   }
 
   /**
@@ -299,7 +299,7 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
    * its answer may be the register.
    */
   #timeOut(): void {
-    if (this.#inflow.hasPendingText) {
+    if (this.#throttle.hasPendingText) {
       this.#registerTimer = setTimeout(() => this.#timeOut(), TURN_RECHECK_MS);
       return;
     }
@@ -308,13 +308,13 @@ export class Connection implements OutboxOwner, InflowOwner, ReadingOwner, Socke
   }
 
   /** @param code undefined when the client or ws ends the connection: frames that wait for it may be lost. */
-  #end(code?: CloseCode): Closing {
-    if (this.#closing !== undefined) return this.#closing;
-    this.#closing = new Closing(this.#socket, this.#reading, code);
-    if (code === undefined && this.#socket.readyState !== this.#socket.CLOSED) this.#closing.disconnectSoon();
+  #end(code?: CloseCode): CloseHandshake {
+    if (this.#closeHandshake !== undefined) return this.#closeHandshake;
+    this.#closeHandshake = new CloseHandshake(this.#socket, this.#readPause, code);
+    if (code === undefined && this.#socket.readyState !== this.#socket.CLOSED) this.#closeHandshake.disconnectSoon();
     clearTimeout(this.#registerTimer);
-    this.#inflow.stop();
+    this.#throttle.stop();
     this.#context.events.closing(this);
-    return this.#closing;
+    return this.#closeHandshake;
   }
 }

@@ -33,7 +33,7 @@ const MAX_IDLE_CHECKS = CONNECTION_LIMITS.outboxStalledAfterMs / OUTBOX_CHECK_MS
  * The outboxes of a pod: their bounds, and what waits in all of them together. An outbox in which nothing waits, which is
  * nearly every one, costs nothing here. Source: docs/protocol.md#slow-readers.
  */
-export class Outboxes {
+export class OutboxBudget {
   /** Above the first an outbox is congested, below the second no longer; above the third its connection is closed. */
   readonly congestedAbove: number;
   readonly clearedBelow: number;
@@ -108,7 +108,7 @@ export interface OutboxOwner {
  */
 export class Outbox implements CountedOutbox {
   readonly #owner: OutboxOwner;
-  readonly #all: Outboxes;
+  readonly #all: OutboxBudget;
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
   /** Sent in this tick; undefined when there are none. */
@@ -125,7 +125,7 @@ export class Outbox implements CountedOutbox {
   #isClosed = false;
 
   /** @param stream the stream under the socket. */
-  constructor(owner: OutboxOwner, all: Outboxes, socket: WebSocket, stream: Duplex) {
+  constructor(owner: OutboxOwner, all: OutboxBudget, socket: WebSocket, stream: Duplex) {
     this.#owner = owner;
     this.#all = all;
     this.#socket = socket;

@@ -11,12 +11,12 @@ import type { Registrar } from "../agents/registrar.ts";
 import type { PodCounters } from "../metrics.ts";
 import type { WsConnectorSettings } from "../settings.ts";
 import type { ConnectionQuota } from "../throttle/connection-quota.ts";
-import { Turns } from "../throttle/fair-scheduler.ts";
+import { FairScheduler } from "../throttle/fair-scheduler.ts";
 import { type PodRates, PrincipalRates, TokenBuckets } from "../throttle/rates.ts";
-import type { InflowContext } from "../throttle/throttle.ts";
+import type { ThrottleContext } from "../throttle/throttle.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
 import { slowDownNotice } from "./frames.ts";
-import type { Outboxes, OutboxLimit } from "./outbox.ts";
+import type { OutboxBudget, OutboxLimit } from "./outbox.ts";
 
 /** What others send to a connection brings it there, and is not held against its key. */
 const CAUSED_BY_SENDERS: ReadonlySet<LimitName> = new Set<OutboxLimit>(["outbox", "outbox_total", "outbox_stalled"]);
@@ -24,7 +24,7 @@ const CAUSED_BY_SENDERS: ReadonlySet<LimitName> = new Set<OutboxLimit>(["outbox"
 export interface RegistryOptions {
   readonly settings: Pick<WsConnectorSettings, "envelopesPerSecond" | "bytesPerSecond">;
   readonly quota: ConnectionQuota;
-  readonly outboxes: Outboxes;
+  readonly outboxBudget: OutboxBudget;
   readonly congestion: CongestionNotices;
   readonly registrar: Registrar;
   readonly counters: PodCounters;
@@ -39,19 +39,19 @@ export class ConnectionRegistry {
   readonly #connections = new Map<string, Connection>();
   readonly #quota: ConnectionQuota;
   readonly #counters: PodCounters;
-  readonly #inflow: InflowContext;
+  readonly #throttle: ThrottleContext;
   readonly #context: ConnectionContext;
   #takesNew = false;
 
   constructor(options: RegistryOptions) {
-    const { settings, quota, outboxes, congestion, registrar, counters, connectorVersion, receive } = options;
+    const { settings, quota, outboxBudget, congestion, registrar, counters, connectorVersion, receive } = options;
     this.#quota = quota;
     this.#counters = counters;
     const limits = announcedLimits(settings);
-    this.#inflow = inflowContext(limits);
+    this.#throttle = throttleContext(limits);
     this.#context = {
-      inflow: this.#inflow,
-      outboxes,
+      throttle: this.#throttle,
+      outboxBudget,
       greeting: { limits, connectorVersion },
       events: {
         text: receive,
@@ -77,7 +77,7 @@ export class ConnectionRegistry {
 
   /** How fast the connections may send. */
   get rates(): PodRates {
-    return this.#inflow;
+    return this.#throttle;
   }
 
   /** True while the pod takes new connections. */
@@ -131,13 +131,13 @@ export class ConnectionRegistry {
 
   /** Ends the minute over which is counted what principals send. @param now monotonic ms. */
   endMinute(now: number): void {
-    this.#inflow.principals.endMinute(now);
-    this.#inflow.principalBytes.endMinute(now);
+    this.#throttle.principals.endMinute(now);
+    this.#throttle.principalBytes.endMinute(now);
   }
 }
 
 /** The connections are held to what they are told. */
-function inflowContext(limits: AnnouncedLimits): InflowContext {
+function throttleContext(limits: AnnouncedLimits): ThrottleContext {
   const { envelopes_per_second, envelopes_burst, bytes_per_second, bytes_burst } = limits;
   const { keyShare, keyBytesShare } = CONNECTION_LIMITS;
   return {
@@ -146,7 +146,7 @@ function inflowContext(limits: AnnouncedLimits): InflowContext {
     // Of a key's bursts only one passes at once: several would keep a pod busy for longer than others may notice.
     principals: new PrincipalRates(envelopes_per_second * keyShare, envelopes_burst),
     principalBytes: new PrincipalRates(bytes_per_second * keyBytesShare, bytes_burst),
-    turns: new Turns(),
+    scheduler: new FairScheduler(),
     slowDownNotice: slowDownNotice(envelopes_per_second, bytes_per_second),
   };
 }

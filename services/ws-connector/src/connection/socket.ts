@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { CloseCode } from "relay-protocol/wire/close-codes.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type WebSocket from "ws";
-import type { Reading } from "../throttle/read-pause.ts";
+import type { ReadPause } from "../throttle/read-pause.ts";
 
 /** Bytes of a frame's header, by the length of its text. Source: RFC 6455, section 5.2. */
 const SHORT_HEADER = 2;
@@ -45,23 +45,23 @@ function writeHeader(buffer: Buffer, at: number, length: number): number {
 }
 
 /** The end of one connection: its close frame, how much is read behind that frame, and when the socket is destroyed. */
-export class Closing {
+export class CloseHandshake {
   readonly #socket: WebSocket;
-  readonly #reading: Reading;
+  readonly #readPause: ReadPause;
   /** Undefined when the client or ws ended the connection. */
   readonly code: CloseCode | undefined;
   #bytes = 0;
 
-  constructor(socket: WebSocket, reading: Reading, code: CloseCode | undefined) {
+  constructor(socket: WebSocket, readPause: ReadPause, code: CloseCode | undefined) {
     this.#socket = socket;
-    this.#reading = reading;
+    this.#readPause = readPause;
     this.code = code;
   }
 
   /** Writes the close frame, and reads again: ws waits for the client's answer. */
   sendClose(): void {
     if (this.code !== undefined) this.#socket.close(this.code.code, this.code.reason);
-    this.#reading.resumeAll();
+    this.#readPause.resumeAll();
   }
 
   /** Destroys the socket after a second, so that the close frame arrives before a reset. May be called again. */
@@ -75,7 +75,7 @@ export class Closing {
    */
   count(bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes > CONNECTION_LIMITS.closingBytes) this.#reading.pause("closing");
+    if (this.#bytes > CONNECTION_LIMITS.closingBytes) this.#readPause.pause("closing");
   }
 }
 

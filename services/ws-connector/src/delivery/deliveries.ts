@@ -91,7 +91,7 @@ export function deliverFrom(
         settle("repeated");
         return;
       }
-      const connection = mayHave(id, agent) ?? agentConnections.since(agent, epoch);
+      const connection = mayHave(id, agent) ?? agentConnections.takenAfter(agent, epoch);
       const isSent = connection?.send(deliverFrame(sessionId, text)) ?? false;
       settle(isSent ? "sent" : "connection_gone");
       if (isSent) recent?.add(text, performance.now());

@@ -9,9 +9,9 @@ import { type Acceptance, type AcceptanceItem, type Prepared, UNDONE } from "rel
 import { type Acceptor, outcomeAttributes } from "relay-window/acceptance/acceptor.ts";
 import { principalOf } from "relay-window/limits/principals.ts";
 import type { HeartbeatAnswer } from "relay-window/presence/heartbeat-writer.ts";
-import { CarriedMark } from "../agents/congestion.ts";
+import { CongestionFlag } from "../agents/congestion.ts";
 import type { Heartbeats } from "../agents/heartbeats.ts";
-import type { Hold } from "../agents/ownership.ts";
+import type { OwnedAgent } from "../agents/ownership.ts";
 import type { Registrar } from "../agents/registrar.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Authority } from "./authority.ts";
@@ -22,7 +22,7 @@ import {
   type PreparationState,
   preparationStep,
 } from "./decisions.ts";
-import type { Answers } from "./responder.ts";
+import type { Responder } from "./responder.ts";
 import {
   type About,
   type Arrival,
@@ -46,7 +46,7 @@ export interface IntakeDependencies {
   readonly heartbeats: Heartbeats;
   readonly batch: IntakeBatch;
   readonly tracing: Tracing;
-  readonly answers: Answers;
+  readonly responder: Responder;
   readonly acks: Pick<Distribution, "observe">;
 }
 
@@ -63,7 +63,7 @@ export class Intake {
   readonly #registrar: Registrar;
   readonly #heartbeats: Heartbeats;
   readonly #tracing: Tracing;
-  readonly #answers: Answers;
+  readonly #responder: Responder;
   readonly #acks: Pick<Distribution, "observe">;
   readonly #queue: VerificationQueue;
   #accepting = 0;
@@ -73,7 +73,7 @@ export class Intake {
   #headCameAt = 0;
 
   constructor(connection: Connection, dependencies: IntakeDependencies) {
-    const { verifier, authority, acceptor, decisionRepeats, registrar, heartbeats, tracing, answers, acks } =
+    const { verifier, authority, acceptor, decisionRepeats, registrar, heartbeats, tracing, responder, acks } =
       dependencies;
     this.#connection = connection;
     this.#authority = authority;
@@ -82,7 +82,7 @@ export class Intake {
     this.#registrar = registrar;
     this.#heartbeats = heartbeats;
     this.#tracing = tracing;
-    this.#answers = answers;
+    this.#responder = responder;
     this.#acks = acks;
     this.#queue = new VerificationQueue({
       verifier,
@@ -128,7 +128,7 @@ export class Intake {
     this.#headCameAt = arrival.cameAt;
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
-      this.#answers.refused(this.#connection, result);
+      this.#responder.refused(this.#connection, result);
       return true;
     }
     if (isPresence(result)) return this.#handlePresence(result, arrival);
@@ -141,17 +141,17 @@ export class Intake {
     const isHeartbeat = verified.kind === "heartbeat";
     // The client lost the agent after it sent this, and has not registered it again since.
     if (isHeartbeat && wasOwned && !agents.owns(envelope.from) && !agents.isPending(envelope.from)) {
-      this.#answers.lostSince(this.#connection, verified);
+      this.#responder.lostSince(this.#connection, verified);
       return true;
     }
     if (agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
-      this.#answers.refuse(this.#connection, verified, "invalid_envelope", detail);
+      this.#responder.refuse(this.#connection, verified, "invalid_envelope", detail);
       return true;
     }
     // Its credential may have ended since it was checked.
     if (verified.credential === undefined && !this.#authority.knows(this.#connection, verified.keyId, envelope.from)) {
-      this.#answers.refuse(this.#connection, verified, "unknown_key");
+      this.#responder.refuse(this.#connection, verified, "unknown_key");
       return true;
     }
     const canTake = this.#registrar.canTake(this.#connection, envelope.from);
@@ -159,18 +159,18 @@ export class Intake {
       this.#answer(verified, { outcome: "unavailable" });
       return true;
     }
-    const hold = isHeartbeat ? agents.certainHold(envelope.from) : null;
-    if (hold?.key === verified.key) this.#gather(verified, hold, cameAt);
+    const owned = isHeartbeat ? agents.confirmed(envelope.from) : null;
+    if (owned?.key === verified.key) this.#gather(verified, owned, cameAt);
     else this.#acceptPresence(verified, { wasOwned, isPaid: false });
     return true;
   }
 
   /** A heartbeat that changes nothing but when its agent was last heard needs no answer at once. */
-  #gather(verified: VerifiedEnvelope, { epoch }: Hold, heardAt: number): void {
+  #gather(verified: VerifiedEnvelope, { epoch }: OwnedAgent, heardAt: number): void {
     // It ends a row of refusals in the order of arrival, not when it is written.
     this.#connection.noteValid(principalOf(verified), verified.envelope.from);
     this.#noteSigner(verified);
-    const mark = new CarriedMark(this.#connection);
+    const mark = new CongestionFlag(this.#connection);
     const heartbeat = {
       item: this.#itemOf(verified, mark),
       connection: this.#connection,
@@ -201,7 +201,7 @@ export class Intake {
   #acceptAfterAll(verified: VerifiedEnvelope): void {
     const { from } = verified.envelope;
     if (this.#connection.isClosing) return;
-    if (!this.#connection.agents.owns(from)) this.#answers.lostSince(this.#connection, verified);
+    if (!this.#connection.agents.owns(from)) this.#responder.lostSince(this.#connection, verified);
     else if (!this.#registrar.canTake(this.#connection, from)) this.#answer(verified, UNDONE);
     else this.#acceptPresence(verified, { wasOwned: true, isPaid: true });
   }
@@ -233,7 +233,7 @@ export class Intake {
 
   /** Answers a heartbeat of an agent that the connection owned when it came in. */
   #answerOwned(verified: VerifiedEnvelope, acceptance: Acceptance): void {
-    if (acceptance.outcome === "not_registered") this.#answers.lostSince(this.#connection, verified);
+    if (acceptance.outcome === "not_registered") this.#responder.lostSince(this.#connection, verified);
     else this.#answer(verified, acceptance);
   }
 
@@ -242,7 +242,7 @@ export class Intake {
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
-      this.#answers.refuse(this.#connection, verified, "not_registered");
+      this.#responder.refuse(this.#connection, verified, "not_registered");
       return true;
     }
     this.#noteSigner(verified);
@@ -292,7 +292,7 @@ export class Intake {
     done: (acceptance: Acceptance) => void,
     { prepared, span }: Pick<AcceptanceItem, "prepared" | "span"> = {},
   ): void {
-    const mark = isPresence(verified) ? new CarriedMark(this.#connection) : undefined;
+    const mark = isPresence(verified) ? new CongestionFlag(this.#connection) : undefined;
     const cameAt = this.#headCameAt;
     const item = { ...this.#itemOf(verified, mark), prepared, span };
     // Either `done` is called in a later turn of the event loop, or this throws.
@@ -315,7 +315,7 @@ export class Intake {
   }
 
   /** @param mark of a register or heartbeat. */
-  #itemOf(verified: VerifiedEnvelope, mark?: CarriedMark): Omit<AcceptanceItem, "done"> {
+  #itemOf(verified: VerifiedEnvelope, mark?: CongestionFlag): Omit<AcceptanceItem, "done"> {
     return {
       envelope: verified.envelope,
       kind: verified.kind,
@@ -325,14 +325,14 @@ export class Intake {
       connection: this.#connection.id,
       isCongested: mark && (() => mark.carry()),
       credential: mark && this.#authority.keptCredential(this.#connection, verified),
-      acceptFrom: mark && this.#connection.agents.hold(verified.envelope.from)?.acceptFrom,
+      acceptFrom: mark && this.#connection.agents.ownedAgent(verified.envelope.from)?.acceptFrom,
       hasNamespace: mark !== undefined && this.#authority.hasNamespace(verified),
       isWithinPrincipal: verified.kind === "session_request" && this.#authority.speaksForTarget(verified),
     };
   }
 
   #answer(verified: VerifiedEnvelope, acceptance: Acceptance): void {
-    this.#answers.answer(this.#connection, verified, acceptance);
+    this.#responder.answer(this.#connection, verified, acceptance);
   }
 
   /** Called only for an agent of this connection: no other recipient of the envelope can make its signer pay again. */
@@ -351,7 +351,7 @@ export class Intake {
   }
 
   #failed(about: About, err: unknown): void {
-    this.#answers.failed(this.#connection, idOf(about), err);
+    this.#responder.failed(this.#connection, idOf(about), err);
   }
 
   /** Stops or resumes reading from the socket, and ends this intake when nothing is in flight. */

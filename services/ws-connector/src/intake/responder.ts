@@ -30,7 +30,7 @@ const UNFORESEEN: ReadonlySet<ErrorCode> = new Set(["session_closed", "unknown_s
  * Answers envelopes with acks and error frames. Counts refusals for the metrics, for the key that signed, and for the connection,
  * which is closed after many in a row. Source: docs/protocol.md#frames, docs/protocol.md#errors.
  */
-export class Answers {
+export class Responder {
   readonly #authority: Authority;
   readonly #refusals: Tally;
   readonly #keyRefusals: KeyRefusals;
@@ -128,8 +128,8 @@ export class Answers {
 
   #isUsedBy(connection: Connection, signer: Principal, agent = ""): boolean {
     if (signer === connection.principal) return true;
-    const hold = connection.agents.hold(agent);
-    return hold !== null && this.#authority.bringerOf(connection, hold.key, agent).principal === signer;
+    const owned = connection.agents.ownedAgent(agent);
+    return owned !== null && this.#authority.bringerOf(connection, owned.key, agent).principal === signer;
   }
 
   #countForKey(principal: Principal, code: ErrorCode): void {

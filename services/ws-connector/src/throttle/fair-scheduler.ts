@@ -18,7 +18,7 @@ const BURST_MS = 50;
  * taken in at a time.
  * Source: docs/protocol.md#limits.
  */
-export class Turns {
+export class FairScheduler {
   /** By address; who is next stands first. */
   readonly #waiting = new Map<object, Set<TurnTaker>>();
   /** A token is a millisecond of the event loop. */

@@ -1,9 +1,9 @@
 import type { Duplex } from "node:stream";
 import type WebSocket from "ws";
-import type { InflowPause } from "./throttle.ts";
+import type { ThrottlePause } from "./throttle.ts";
 
 /** Why a connection is not read for a while. */
-export type PauseReason = "full_intake" | "draining" | InflowPause;
+export type PauseReason = "full_intake" | "draining" | ThrottlePause;
 
 /**
  * `closing`: the close frame waits for earlier frames, or the client has sent too much behind it. `others`: other connections
@@ -32,7 +32,7 @@ interface Receiver {
   write(chunk: Buffer): boolean;
 }
 
-export interface ReadingOwner {
+export interface ReadPauseOwner {
   /** ws has left a chunk, at its end or before. */
   handedOver(): void;
 }
@@ -41,8 +41,8 @@ export interface ReadingOwner {
  * Reads one socket, or pauses it. During a pause the rest of the current chunk waits here: 64 KiB can be 10,000 frames.
  * What the client sends after it waits in the kernel, and then at the client.
  */
-export class Reading {
-  readonly #owner: ReadingOwner;
+export class ReadPause {
+  readonly #owner: ReadPauseOwner;
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
   /** The bits of the reasons for the pause. */
@@ -54,7 +54,7 @@ export class Reading {
   #framesLeft = FRAMES_AT_ONCE;
 
   /** @param stream the one under the socket. */
-  constructor(owner: ReadingOwner, socket: WebSocket, stream: Duplex) {
+  constructor(owner: ReadPauseOwner, socket: WebSocket, stream: Duplex) {
     this.#owner = owner;
     this.#socket = socket;
     this.#stream = stream;
@@ -139,10 +139,10 @@ export class Reading {
   }
 }
 
-function goOn(reading: Reading): void {
-  reading.goOn();
+function goOn(readPause: ReadPause): void {
+  readPause.goOn();
 }
 
-function endTurn(reading: Reading): void {
-  reading.resume("others");
+function endTurn(readPause: ReadPause): void {
+  readPause.resume("others");
 }

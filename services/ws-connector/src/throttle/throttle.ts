@@ -1,7 +1,7 @@
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import type { Principal, RateHolder } from "relay-window/limits/principals.ts";
-import type { Turns, TurnTaker } from "./fair-scheduler.ts";
+import type { FairScheduler, TurnTaker } from "./fair-scheduler.ts";
 import { ConnectionRates, type PodRates, type RateWait } from "./rates.ts";
 
 /** What a connection may send before its first valid envelope. Source: docs/protocol.md#frames. */
@@ -114,24 +114,24 @@ export class Pauses {
 }
 
 /** What is the same for all connections of a pod. */
-export interface InflowContext extends PodRates {
-  readonly turns: Turns;
+export interface ThrottleContext extends PodRates {
+  readonly scheduler: FairScheduler;
   /** The frame for a client that sends too much. */
   readonly slowDownNotice: string;
 }
 
-/** Why inflow pauses a connection: a text waits for its turn, or a rate is used up. */
-export type InflowPause = "turn" | "rate";
+/** Why throttle pauses a connection: a text waits for its turn, or a rate is used up. */
+export type ThrottlePause = "turn" | "rate";
 
-/** What inflow needs of its connection. */
-export interface InflowOwner {
+/** What throttle needs of its connection. */
+export interface ThrottleOwner {
   readonly isClosing: boolean;
   /** The counts of its client address. They identify the address. */
   readonly addressCounts: object;
   takeIn(text: string): void;
   /** No frame comes in from here on until `resume`. */
-  pause(reason: InflowPause): void;
-  resume(reason: InflowPause): void;
+  pause(reason: ThrottlePause): void;
+  resume(reason: ThrottlePause): void;
   send(text: string): void;
   /** @param principal whose limit it is; undefined for a limit of the connection. */
   limitReached(limit: LimitName, principal?: Principal): void;
@@ -159,9 +159,9 @@ const CONTROL_FRAME_BYTES = 2 + 4 + 125;
  * token. Nothing is dropped or refused. Before the first valid envelope the pod takes in one text at a time, in turn with
  * other unregistered connections. Source: docs/protocol.md#limits.
  */
-export class Inflow implements TurnTaker, PausesOwner {
-  readonly #owner: InflowOwner;
-  readonly #context: InflowContext;
+export class Throttle implements TurnTaker, PausesOwner {
+  readonly #owner: ThrottleOwner;
+  readonly #context: ThrottleContext;
   #state: InflowState = "flowing";
   /** The text that waits for its turn, or for its token. */
   #waiting: string | undefined;
@@ -178,7 +178,7 @@ export class Inflow implements TurnTaker, PausesOwner {
   /** Undefined until the first pause. */
   #pauses: Pauses | undefined;
 
-  constructor(owner: InflowOwner, context: InflowContext) {
+  constructor(owner: ThrottleOwner, context: ThrottleContext) {
     this.#owner = owner;
     this.#context = context;
   }
@@ -212,7 +212,7 @@ export class Inflow implements TurnTaker, PausesOwner {
       this.#waiting = text;
       this.#state = "awaiting_turn";
       this.#owner.pause("turn");
-      this.#context.turns.join(this);
+      this.#context.scheduler.join(this);
     } else if (this.#throttle(this.#rates.takeEnvelope())) {
       this.#waiting = text;
     } else {
@@ -283,7 +283,7 @@ export class Inflow implements TurnTaker, PausesOwner {
   stop(): void {
     this.#pauses?.stop();
     this.#waiting = undefined;
-    this.#context.turns.leave(this);
+    this.#context.scheduler.leave(this);
   }
 
   #endTurn(): void {

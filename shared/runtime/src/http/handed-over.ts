@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
  * which is stopped and never started again, and the address of its client, which nobody may keep. Of tens of thousands of
  * websockets these are 300 bytes each. Node documents neither: a test looks for both.
  */
-export function freeRemainsOfHttp(socket: Socket): void {
+export function detachFromHttp(socket: Socket): void {
   socket.setTimeout(0);
   const timer = Object.getOwnPropertySymbols(socket).find(({ description }) => description === "timeout");
   const remains = socket as unknown as Record<symbol | string, unknown>;

@@ -9,7 +9,7 @@ import type { LimitName } from "../metrics/catalogue.ts";
 import type { Certificate, Pair } from "./certificate.ts";
 import { clientAddress, networkOf } from "./client-address.ts";
 import { type ConnectionBounds, FEW_CONNECTIONS } from "./connection-bounds.ts";
-import { freeRemainsOfHttp } from "./handed-over.ts";
+import { detachFromHttp } from "./handed-over.ts";
 import { Handshakes } from "./handshakes.ts";
 import { PlainConnections } from "./plain-connections.ts";
 import { problemOf, rawProblem } from "./problem.ts";
@@ -187,7 +187,7 @@ export class HttpServer implements Service {
     const below = this.#handshakes.ended(socket);
     if (below !== undefined) {
       this.#untrack(below);
-      freeRemainsOfHttp(below);
+      detachFromHttp(below);
     }
     this.#track(socket);
   }
@@ -211,7 +211,7 @@ export class HttpServer implements Service {
     take();
     if (!socket.writableEnded) {
       this.#untrack(socket);
-      freeRemainsOfHttp(socket);
+      detachFromHttp(socket);
       return;
     }
     const deadline = setTimeout(() => socket.destroy(), REFUSAL_MS);

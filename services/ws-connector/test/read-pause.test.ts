@@ -2,7 +2,7 @@ import type { Duplex, Writable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import * as ws from "ws";
-import { Reading } from "../src/throttle/read-pause.ts";
+import { ReadPause } from "../src/throttle/read-pause.ts";
 import { fakeSocket } from "./connection-kit.ts";
 
 /** The types of ws do not know it. */
@@ -14,7 +14,7 @@ const CLOSE = Buffer.of(0x88, 0x80, 0, 0, 0, 0);
 
 let receiver: Writable;
 let stream: Duplex;
-let reading: Reading;
+let readPause: ReadPause;
 /** The texts that ws handed over. */
 let read: string;
 /** How often a chunk, or its rest, was handed over. */
@@ -31,7 +31,7 @@ beforeEach(() => {
   atFrame = () => {};
   receiver = new Receiver({ isServer: true });
   receiver.on("message", (data) => {
-    reading.frame();
+    readPause.frame();
     read += data;
     atFrame(String(data));
   });
@@ -39,7 +39,7 @@ beforeEach(() => {
   const pause = () => (isSocketPaused = true);
   const resume = () => (isSocketPaused = false);
   stream = under;
-  reading = new Reading(
+  readPause = new ReadPause(
     { handedOver: () => (handedOver += 1) },
     Object.assign(socket, { _receiver: receiver, pause, resume }),
     stream,
@@ -48,27 +48,27 @@ beforeEach(() => {
 
 describe("a chunk", () => {
   test("is handed over to its end while nothing pauses its connection", () => {
-    reading.handOver(texts("abc"));
+    readPause.handOver(texts("abc"));
     expect([read, handedOver, isSocketPaused]).toEqual(["abc", 1, false]);
   });
 
   test("is handed over up to the frame that pauses its connection, and goes on behind it when the pause ends", async () => {
-    atFrame = (text) => text === "b" && reading.pause("rate");
-    reading.handOver(texts("abcd"));
+    atFrame = (text) => text === "b" && readPause.pause("rate");
+    readPause.handOver(texts("abcd"));
     await setImmediate();
     expect([read, handedOver, isSocketPaused]).toEqual(["ab", 1, true]);
-    reading.resume("rate");
+    readPause.resume("rate");
     expect(read).toBe("ab");
     await setImmediate();
     expect([read, handedOver, isSocketPaused]).toEqual(["abcd", 2, false]);
   });
 
   test("is handed over frame by frame where each frame pauses its connection", async () => {
-    atFrame = () => reading.pause("rate");
-    reading.handOver(texts("abc"));
+    atFrame = () => readPause.pause("rate");
+    readPause.handOver(texts("abc"));
     for (const soFar of ["a", "ab", "abc"]) {
       expect([read, isSocketPaused]).toEqual([soFar, true]);
-      reading.resume("rate");
+      readPause.resume("rate");
       await setImmediate();
     }
     expect(isSocketPaused).toBe(false);
@@ -76,39 +76,39 @@ describe("a chunk", () => {
 
   test("waits as long as any reason for the pause is left", async () => {
     atFrame = () => {
-      reading.pause("rate");
-      reading.pause("draining");
+      readPause.pause("rate");
+      readPause.pause("draining");
     };
-    reading.handOver(texts("ab"));
-    reading.resume("rate");
+    readPause.handOver(texts("ab"));
+    readPause.resume("rate");
     await setImmediate();
     expect([read, handedOver, isSocketPaused]).toEqual(["a", 1, true]);
-    reading.resume("draining");
+    readPause.resume("draining");
     await setImmediate();
     expect([read, handedOver]).toEqual(["ab", 2]);
   });
 
   test("waits where a new pause begins before the connection has gone on", async () => {
-    atFrame = () => reading.pause("rate");
-    reading.handOver(texts("ab"));
-    reading.resume("rate");
-    reading.pause("draining");
+    atFrame = () => readPause.pause("rate");
+    readPause.handOver(texts("ab"));
+    readPause.resume("rate");
+    readPause.pause("draining");
     await setImmediate();
     expect([read, isSocketPaused]).toEqual(["a", true]);
   });
 
   test("goes on when the connection is read for its close, whatever paused it", async () => {
-    atFrame = () => reading.pause("rate");
-    reading.handOver(texts("ab"));
-    reading.pause("closing");
-    reading.resumeAll();
+    atFrame = () => readPause.pause("rate");
+    readPause.handOver(texts("ab"));
+    readPause.pause("closing");
+    readPause.resumeAll();
     atFrame = () => {};
     await setImmediate();
     expect([read, isSocketPaused]).toEqual(["ab", false]);
   });
 
   test("of very many frames lets other connections have their turn, again and again", async () => {
-    reading.handOver(texts("x".repeat(600)));
+    readPause.handOver(texts("x".repeat(600)));
     expect([read.length, isSocketPaused]).toEqual([256, true]);
     for (const soFar of [512, 600]) {
       await setImmediate();
@@ -118,8 +118,8 @@ describe("a chunk", () => {
   });
 
   test("that is passed over ends at the frame at which it was passed over", () => {
-    atFrame = () => reading.passOver();
-    reading.handOver(texts("abc"));
+    atFrame = () => readPause.passOver();
+    readPause.handOver(texts("abc"));
     expect([read, handedOver, isSocketPaused]).toEqual(["a", 1, false]);
   });
 
@@ -137,9 +137,9 @@ test.each([
   async (_, arrives) => {
     const errors: unknown[] = [];
     receiver.on("error", (err) => errors.push(err));
-    reading.handOver(Buffer.concat([texts("a"), CLOSE]));
+    readPause.handOver(Buffer.concat([texts("a"), CLOSE]));
     await arrives();
-    reading.handOver(texts("b"));
+    readPause.handOver(texts("b"));
     await setImmediate();
     expect([read, handedOver, errors, stream.isPaused()]).toEqual(["a", 1, [], false]);
   },

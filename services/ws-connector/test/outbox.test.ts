@@ -9,7 +9,7 @@ import { until } from "../../../test/support/until.ts";
 import { CongestionNotices } from "../src/agents/congestion.ts";
 import { Ownership } from "../src/agents/ownership.ts";
 import type { Connection } from "../src/connection/connection.ts";
-import { Outbox, Outboxes, type OutboxLimit } from "../src/connection/outbox.ts";
+import { Outbox, OutboxBudget, type OutboxLimit } from "../src/connection/outbox.ts";
 
 describe("One outbox:", () => {
   let server: WebSocketServer;
@@ -39,7 +39,7 @@ describe("One outbox:", () => {
 
   function outboxOf(): Outbox {
     const owner = { congestionChanged: () => {}, readsTooSlowly: () => {} };
-    return new Outbox(owner, new Outboxes({ outboxBytes: 1_048_576, outboxTotal: 0 }), socket, stream);
+    return new Outbox(owner, new OutboxBudget({ outboxBytes: 1_048_576, outboxTotal: 0 }), socket, stream);
   }
 
   test("Texts of every length, in every script, arrive as they were sent and in their order", async () => {
@@ -101,7 +101,7 @@ describe("All outboxes:", () => {
     readonly #taken: (() => void)[] = [];
     readonly stream: Duplex;
 
-    constructor(all: Outboxes) {
+    constructor(all: OutboxBudget) {
       this.stream = new Duplex({
         read: () => {},
         write: (_chunk, _encoding, done) => void this.#taken.push(done),
@@ -139,7 +139,7 @@ describe("All outboxes:", () => {
     }
   }
 
-  let all: Outboxes;
+  let all: OutboxBudget;
   let reader: Reader;
 
   const looks = (count: number) => {
@@ -147,7 +147,7 @@ describe("All outboxes:", () => {
   };
 
   beforeEach(() => {
-    all = new Outboxes({ outboxBytes: 16 * KIB, outboxTotal: 100 * KIB });
+    all = new OutboxBudget({ outboxBytes: 16 * KIB, outboxTotal: 100 * KIB });
     reader = new Reader(all);
   });
 
@@ -232,7 +232,7 @@ describe("All outboxes:", () => {
     });
 
     test("is without bound where the setting is 0", () => {
-      all = new Outboxes({ outboxBytes: 16 * KIB, outboxTotal: 0 });
+      all = new OutboxBudget({ outboxBytes: 16 * KIB, outboxTotal: 0 });
       const readers = Array.from({ length: 4 }, () => new Reader(all));
       for (const one of readers) one.sendKib(60);
       expect([all.bytes, readers.flatMap(({ told }) => told)]).toEqual([240 * KIB, Array(4).fill("congested")]);

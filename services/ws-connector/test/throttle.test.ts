@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Principal } from "relay-window/limits/principals.ts";
-import { Turns, type TurnTaker } from "../src/throttle/fair-scheduler.ts";
+import { FairScheduler, type TurnTaker } from "../src/throttle/fair-scheduler.ts";
 import { PrincipalRates, TokenBuckets } from "../src/throttle/rates.ts";
-import { Inflow, type InflowContext, type InflowOwner } from "../src/throttle/throttle.ts";
+import { Throttle, type ThrottleContext, type ThrottleOwner } from "../src/throttle/throttle.ts";
 
 /** What is read of a connection, and when: at its rate once it is registered, and in turns before that. */
 
 const SLOW_DOWN = "slow down";
 
-/** A connection of which only the inflow is real. */
-class Owner implements InflowOwner {
+/** A connection of which only the throttle is real. */
+class Owner implements ThrottleOwner {
   readonly addressCounts = {};
   isClosing = false;
   readonly taken: string[] = [];
@@ -19,21 +19,21 @@ class Owner implements InflowOwner {
   /** Whose limits they were, where they were no connection's. */
   readonly whose: string[] = [];
   readonly sent: string[] = [];
-  readonly inflow: Inflow;
+  readonly throttle: Throttle;
   /** Frames and chunks that are not read yet. */
   readonly #unread: (() => unknown)[] = [];
   /** True from a pause on until it ends, or a chunk is to be looked at all the same. */
   #isStopped = false;
 
-  constructor(context: InflowContext, principal?: Principal) {
-    this.inflow = new Inflow(this, context);
-    if (principal !== undefined) this.inflow.registered([principal]);
+  constructor(context: ThrottleContext, principal?: Principal) {
+    this.throttle = new Throttle(this, context);
+    if (principal !== undefined) this.throttle.registered([principal]);
   }
 
   /** A chunk comes in; it, and what is in it, is looked at as far as nothing pauses the connection, and then when nothing does. */
   receive(bytes: number, ...frames: readonly (() => void)[]): void {
     const admitted = () => {
-      const isAdmitted = this.inflow.admits(bytes);
+      const isAdmitted = this.throttle.admits(bytes);
       if (isAdmitted) this.#isStopped = false;
       return isAdmitted;
     };
@@ -74,26 +74,26 @@ class Owner implements InflowOwner {
   closeFor(limit: string): void {
     this.limits.push(limit);
     this.isClosing = true;
-    this.inflow.stop();
+    this.throttle.stop();
   }
 }
 
 /** Ten envelopes a second and 20 at once, 1000 bytes and 2000; of a key 20 and 40, 2000 bytes and as many at once. */
-const contextOf = (changes: Partial<InflowContext> = {}): InflowContext => ({
+const contextOf = (changes: Partial<ThrottleContext> = {}): ThrottleContext => ({
   envelopes: new TokenBuckets(10, 20),
   bytes: new TokenBuckets(1000, 2000),
   principals: new PrincipalRates(20, 40),
   principalBytes: new PrincipalRates(2000, 2000),
-  turns: new Turns(),
+  scheduler: new FairScheduler(),
   slowDownNotice: SLOW_DOWN,
   ...changes,
 });
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
 const send = (owner: Owner, texts: readonly string[]) => {
-  owner.receive(0, ...texts.map((text) => () => owner.inflow.text(text)));
+  owner.receive(0, ...texts.map((text) => () => owner.throttle.text(text)));
 };
 
-describe("The inflow:", () => {
+describe("The throttle:", () => {
   // Time goes by as tests say.
   beforeEach(() => {
     jest.useFakeTimers({ now: 1_790_000_000_000 });
@@ -102,7 +102,7 @@ describe("The inflow:", () => {
   afterEach(() => void jest.useRealTimers());
 
   const ping = (owner: Owner, count: number) =>
-    owner.receive(0, ...Array<() => void>(count).fill(() => owner.inflow.control()));
+    owner.receive(0, ...Array<() => void>(count).fill(() => owner.throttle.control()));
 
   describe("a registered connection over its rate of envelopes", () => {
     test("is not read until its next token, and what ws had read comes in order, nothing left out", () => {
@@ -122,10 +122,10 @@ describe("The inflow:", () => {
       jest.useRealTimers();
       const owner = new Owner(contextOf({ envelopes: new TokenBuckets(1, 1) }), "key:k");
       send(owner, numbers(2));
-      owner.inflow.answered();
+      owner.throttle.answered();
       await new Promise(setImmediate);
       expect(owner.taken).toEqual(["0"]);
-      owner.inflow.stop();
+      owner.throttle.stop();
     });
 
     test("is counted once a pause", () => {
@@ -141,7 +141,7 @@ describe("The inflow:", () => {
       const owner = new Owner(contextOf(), "key:k");
       send(owner, numbers(50));
       owner.closeFor("pings");
-      for (let n = 0; n < 50; n += 1) owner.inflow.sentBy("key:other", "agent://other", "0");
+      for (let n = 0; n < 50; n += 1) owner.throttle.sentBy("key:other", "agent://other", "0");
       expect([owner.limits, jest.getTimerCount()]).toEqual([["envelopes", "pings"], 0]);
       jest.advanceTimersByTime(10_000);
       expect(owner.taken).toEqual(numbers(20));
@@ -161,14 +161,14 @@ describe("The inflow:", () => {
     const CHUNK = 65_536;
     const unlimited = contextOf({ bytes: new TokenBuckets(0, 0), principalBytes: new PrincipalRates(0, 0) });
     const receive = (owner: Owner, chunks: number) => {
-      for (let n = 0; n < chunks; n += 1) owner.inflow.bytes(CHUNK);
+      for (let n = 0; n < chunks; n += 1) owner.throttle.bytes(CHUNK);
     };
 
     test("is closed when it has sent eight times the largest text", () => {
       const owner = new Owner(unlimited, "key:k");
       receive(owner, CONNECTION_LIMITS.unfinishedBytes / CHUNK);
       expect(owner.limits).toEqual([]);
-      owner.inflow.bytes(1);
+      owner.throttle.bytes(1);
       expect(owner.limits).toEqual(["unfinished_text"]);
     });
 
@@ -176,7 +176,7 @@ describe("The inflow:", () => {
       const owner = new Owner(unlimited, "key:k");
       for (let n = 0; n < 3; n += 1) {
         receive(owner, CONNECTION_LIMITS.unfinishedBytes / CHUNK);
-        owner.inflow.text("whole");
+        owner.throttle.text("whole");
       }
       expect(owner.limits).toEqual([]);
     });
@@ -188,7 +188,7 @@ describe("The inflow:", () => {
       owner.receive(1990);
       owner.receive(510);
       expect([...owner.pausedFor]).toEqual([]);
-      owner.receive(132, () => owner.inflow.text("late"));
+      owner.receive(132, () => owner.throttle.text("late"));
       expect([...owner.pausedFor]).toEqual(["rate"]);
       jest.advanceTimersByTime(495);
       expect([[...owner.pausedFor], owner.taken]).toEqual([["rate"], []]);
@@ -199,9 +199,9 @@ describe("The inflow:", () => {
     test("has what may be a ping or a close looked at all the same, paid for later, and is not read behind it", () => {
       const owner = new Owner(contextOf(), "key:k");
       owner.receive(2500);
-      owner.receive(131, () => owner.inflow.text("small"));
+      owner.receive(131, () => owner.throttle.text("small"));
       expect([owner.taken, [...owner.pausedFor]]).toEqual([["small"], ["rate"]]);
-      owner.receive(131, () => owner.inflow.text("behind it"));
+      owner.receive(131, () => owner.throttle.text("behind it"));
       jest.advanceTimersByTime(495);
       expect(owner.taken).toEqual(["small"]);
       jest.advanceTimersByTime(10);
@@ -247,7 +247,7 @@ describe("The inflow:", () => {
     test("have the key's bytes in all: a text that comes when they are used up waits, and is taken in when they are there", () => {
       const context = contextOf();
       const owners = Array.from({ length: 20 }, () => new Owner(context, "key:k"));
-      for (const owner of owners) owner.receive(1000, () => owner.inflow.text("0"));
+      for (const owner of owners) owner.receive(1000, () => owner.throttle.text("0"));
       const goneOn = () => owners.filter(({ taken }) => taken.length > 0);
       expect(goneOn()).toEqual(owners.slice(0, 2));
       jest.advanceTimersByTime(4010);
@@ -285,10 +285,10 @@ describe("The inflow:", () => {
     test("have what another key signed counted for that key, whose wait is not theirs", () => {
       const context = contextOf();
       const [own, others] = [new Owner(context, "key:k"), new Owner(context, "key:k")];
-      for (let n = 0; n < 50; n += 1) others.inflow.sentBy("key:other", "agent://other", "0");
+      for (let n = 0; n < 50; n += 1) others.throttle.sentBy("key:other", "agent://other", "0");
       expect(others).toMatchObject({ pausedFor: new Set(["rate"]), limits: ["key_envelopes"], whose: ["key:other"] });
       send(own, numbers(20));
-      own.inflow.sentBy("key:k", "agent://k", "0");
+      own.throttle.sentBy("key:k", "agent://k", "0");
       expect([own.taken.length, [...own.pausedFor]]).toEqual([20, []]);
       expect(context.principals.wait("key:k", performance.now())).toBe(0);
     });
@@ -330,13 +330,13 @@ describe("The inflow:", () => {
   describe("an unregistered connection", () => {
     test("is undecided while a text waits for its turn, and until it is answered", () => {
       const owner = new Owner(contextOf());
-      expect(owner.inflow.hasPendingText).toBe(false);
+      expect(owner.throttle.hasPendingText).toBe(false);
       send(owner, ["0"]);
-      expect([owner.taken, owner.inflow.hasPendingText]).toEqual([[], true]);
+      expect([owner.taken, owner.throttle.hasPendingText]).toEqual([[], true]);
       jest.advanceTimersByTime(100);
-      expect([owner.taken, owner.inflow.hasPendingText]).toEqual([["0"], true]);
-      owner.inflow.answered();
-      expect(owner.inflow.hasPendingText).toBe(false);
+      expect([owner.taken, owner.throttle.hasPendingText]).toEqual([["0"], true]);
+      owner.throttle.answered();
+      expect(owner.throttle.hasPendingText).toBe(false);
     });
 
     test("has one text taken in at a time, and is not read while one waits", () => {
@@ -345,7 +345,7 @@ describe("The inflow:", () => {
       expect([owner.taken, [...owner.pausedFor]]).toEqual([[], ["turn"]]);
       jest.advanceTimersByTime(100);
       expect(owner.taken).toEqual(["0"]);
-      owner.inflow.answered();
+      owner.throttle.answered();
       jest.advanceTimersByTime(100);
       expect(owner.taken).toEqual(["0", "1"]);
       expect([...owner.pausedFor]).toEqual(["turn"]);
@@ -355,45 +355,45 @@ describe("The inflow:", () => {
       const owner = new Owner(contextOf());
       send(owner, numbers(30));
       jest.advanceTimersByTime(100);
-      owner.inflow.registered(["key:k"]);
-      owner.inflow.answered();
+      owner.throttle.registered(["key:k"]);
+      owner.throttle.answered();
       jest.advanceTimersByTime(1);
       expect(owner.taken).toEqual(numbers(21));
       jest.advanceTimersByTime(2000);
       expect([owner.taken, [...owner.pausedFor]]).toEqual([numbers(30), []]);
     });
 
-    test.each<[string, (inflow: Inflow) => void]>([
-      ["pings and pongs", (inflow) => inflow.control()],
-      ["bytes", (inflow) => inflow.bytes(65_536 / 8)],
+    test.each<[string, (throttle: Throttle) => void]>([
+      ["pings and pongs", (throttle) => throttle.control()],
+      ["bytes", (throttle) => throttle.bytes(65_536 / 8)],
     ])("is closed for the ninth eighth of what it may send: %s", (_what, act) => {
       const owner = new Owner(contextOf());
-      for (let n = 0; n < 8; n += 1) act(owner.inflow);
+      for (let n = 0; n < 8; n += 1) act(owner.throttle);
       expect(owner.isClosing).toBe(false);
-      act(owner.inflow);
+      act(owner.throttle);
       expect(owner.limits).toEqual(["unregistered_intake"]);
     });
 
     test("is registered by a text that came in two chunks, the second full of what it sends behind it", () => {
       const owner = new Owner(contextOf({ bytes: new TokenBuckets(0, 0), principalBytes: new PrincipalRates(0, 0) }));
-      owner.inflow.bytes(100);
+      owner.throttle.bytes(100);
       send(owner, numbers(3));
-      owner.inflow.bytes(65_536);
+      owner.throttle.bytes(65_536);
       jest.advanceTimersByTime(100);
       expect([owner.isClosing, owner.taken]).toEqual([false, ["0"]]);
-      owner.inflow.registered(["key:k"]);
-      owner.inflow.answered();
+      owner.throttle.registered(["key:k"]);
+      owner.throttle.answered();
       jest.advanceTimersByTime(1);
       expect([owner.taken, owner.limits]).toEqual([numbers(3), []]);
     });
 
     test("is closed for what came with a text that turned out to be no register", () => {
       const owner = new Owner(contextOf());
-      owner.inflow.bytes(100);
+      owner.throttle.bytes(100);
       send(owner, numbers(3));
-      owner.inflow.bytes(65_536);
+      owner.throttle.bytes(65_536);
       jest.advanceTimersByTime(100);
-      owner.inflow.answered();
+      owner.throttle.answered();
       jest.advanceTimersByTime(100);
       expect([owner.taken, owner.limits]).toEqual([["0"], ["unregistered_intake"]]);
     });
@@ -403,7 +403,7 @@ describe("The inflow:", () => {
       send(owner, numbers(9));
       for (let n = 0; n < 9; n += 1) {
         jest.advanceTimersByTime(100);
-        owner.inflow.answered();
+        owner.throttle.answered();
       }
       jest.advanceTimersByTime(100);
       expect([owner.taken, owner.limits]).toEqual([numbers(8), ["unregistered_intake"]]);
@@ -411,11 +411,11 @@ describe("The inflow:", () => {
   });
 });
 
-describe("Turns:", () => {
+describe("FairScheduler:", () => {
   const COST_MS = 5;
   let now = 0;
   let order: string[];
-  let turns: Turns;
+  let scheduler: FairScheduler;
 
   /** Joins again after each of its turns, each of which takes the event loop for some time. */
   function flooder(name: string, address: object): TurnTaker {
@@ -424,7 +424,7 @@ describe("Turns:", () => {
       takeTurn: () => {
         order.push(name);
         now += COST_MS;
-        turns.join(taker);
+        scheduler.join(taker);
       },
     };
     return taker;
@@ -432,7 +432,7 @@ describe("Turns:", () => {
 
   beforeEach(() => {
     order = [];
-    turns = new Turns();
+    scheduler = new FairScheduler();
     jest.useFakeTimers();
     now = 1_000_000;
     jest.spyOn(performance, "now").mockImplementation(() => now);
@@ -452,7 +452,7 @@ describe("Turns:", () => {
 
   describe("turns", () => {
     test("take a tenth of the event loop, however many wait for one", () => {
-      for (let n = 0; n < 100; n += 1) turns.join(flooder(`${n}`, {}));
+      for (let n = 0; n < 100; n += 1) scheduler.join(flooder(`${n}`, {}));
       const startedAt = now;
       pass(10_000);
       const share = (order.length * COST_MS) / (now - startedAt);
@@ -461,33 +461,33 @@ describe("Turns:", () => {
     });
 
     test("are given at once when nobody else has one", () => {
-      turns.join(flooder("alone", {}));
+      scheduler.join(flooder("alone", {}));
       jest.advanceTimersByTime(0);
       expect(order).toEqual(["alone"]);
     });
 
     test("go round: a newcomer waits for one turn of each address, not of each connection", () => {
       const crowd = {};
-      for (let n = 0; n < 50; n += 1) turns.join(flooder("crowd", crowd));
-      turns.join(flooder("other", {}));
+      for (let n = 0; n < 50; n += 1) scheduler.join(flooder("crowd", crowd));
+      scheduler.join(flooder("other", {}));
       pass(1000);
       order = [];
-      turns.join(flooder("newcomer", {}));
+      scheduler.join(flooder("newcomer", {}));
       pass(1000);
       expect(order.slice(0, 3)).toContain("newcomer");
     });
 
     test("go round the connections of one address", () => {
       const address = {};
-      for (const name of ["a", "b", "c"]) turns.join(flooder(name, address));
+      for (const name of ["a", "b", "c"]) scheduler.join(flooder(name, address));
       pass(2000);
       expect(order.slice(0, 6)).toEqual(["a", "b", "c", "a", "b", "c"]);
     });
 
     test("are not given to who has left", () => {
       const taker = flooder("gone", {});
-      turns.join(taker);
-      turns.leave(taker);
+      scheduler.join(taker);
+      scheduler.leave(taker);
       pass(100);
       expect(order).toEqual([]);
     });
