@@ -5,7 +5,11 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { WebSocketServer } from "ws";
-import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/connection/frames.ts";
+import {
+  decidedSessionsNotice,
+  deliverFrame,
+  pendingSessionsNotice,
+} from "../../services/ws-connector/src/connection/frames.ts";
 import { until } from "../../test/support/until.ts";
 import { MAX_RECEIVED_BYTES } from "../src/limits.ts";
 import { Socket } from "../src/socket.ts";
