@@ -12,17 +12,13 @@ import traceback
 import unittest
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
 import websockets
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent_relay_connector import Connector, ConnectorState, RelayError, connection
+from agent_relay_connector import Connector, ConnectorState, RelayError, connection, tunnel
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.limits import HELLO_WITHIN_S, LOOK_UPS_AT_ONCE, MAX_PROXY_ANSWER_BYTES
@@ -30,6 +26,7 @@ from agent_relay_connector.network_errors import unreachable
 from agent_relay_connector.proxy import ProxyError, proxy_of
 
 from .times import GENEROUS_S, later
+from .tls import tls_of
 
 # Exported in a way that type checkers do not see.
 serve: Any = getattr(websockets, "serve")
@@ -380,6 +377,25 @@ class AProxyThatDoesNotConnect(Proxied):
             hint = "It does not reach the relay at the moment: try again later."
             await self.tells(f"answered with {status}", hint, "later")
 
+    async def test_is_told_with_its_status_however_its_headers_end(self) -> None:
+        hint = "It does not connect to {0}:443: ask who runs it, or name {0} in NO_PROXY."
+        endless = b"HTTP/1.1 403 No\r\nx: ".ljust(MAX_PROXY_ANSWER_BYTES + 1)
+        for says, ends, time_s in ((b"HTTP/1.1 403 No\r\nx", True, 9), (endless, False, 9), (b"HTTP/1.1 403 ", False, 0)):
+            self.proxy.answer, self.proxy.ends = says, ends
+            with patch.object(tunnel, "PROXY_HEADERS_WITHIN_S", time_s):
+                await self.tells("answered with 403", hint, "fix")
+
+    async def test_is_left_alone_for_as_long_as_it_asks_and_for_a_minute_at_most(self) -> None:
+        for header, wait_s in (("", None), ("via: a\nretry-after:3600\n", 60), ("Retry-After: \t7 \r\n", 7)):
+            self.proxy.answer = f"HTTP/1.1 503 No\r\n{header}\r\n".encode()
+            self.assertEqual((await self.failure_of_look_up(self.connector())).retry_after, wait_s)
+            self.assertEqual((await self.failure_of_attempt(self.connector())).retry_after, wait_s)
+        states: list[ConnectorState] = []
+        connector = self.connector()
+        connector.on("state", states.append)
+        await self.failure_of_attempt(connector)
+        self.assertGreaterEqual(max(state.retry_in or 0 for state in states), 7)
+
     async def test_and_ends_the_connection_is_told_as_that(self) -> None:
         for start in (b"", b"HTT", b"HTTP/1.1 200 OK\r\nvia: a\r\n"):
             self.proxy.answer = start
@@ -480,20 +496,3 @@ def shown(error: BaseException) -> str:
 def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return cast(int, server.getsockname()[1])
-
-
-def tls_of(*hosts: str, folder: str) -> ssl.SSLContext:
-    """With a certificate that is its own authority, `certificate.pem` in the folder."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, hosts[0])])
-    now = datetime.now(timezone.utc)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
-    names = x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts])
-    certificate = builder.add_extension(names, False).sign(key, hashes.SHA256())
-    pem = serialization.Encoding.PEM
-    Path(folder, "certificate.pem").write_bytes(certificate.public_bytes(pem))
-    plain = serialization.NoEncryption()
-    Path(folder, "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(f"{folder}/certificate.pem", f"{folder}/key.pem")
-    return context

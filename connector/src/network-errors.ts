@@ -9,6 +9,8 @@ export interface NetworkError {
   readonly hint: string;
   /** `fix`: trying again cannot help. */
   readonly retry: Retry;
+  /** As an answer asked. */
+  readonly retryAfterMs?: number | undefined;
 }
 
 const entry = (why: string, hint: string, retry: Retry): NetworkError => ({ why, hint, retry });
@@ -130,7 +132,8 @@ export function upgradeRefusal(answer: StrangeAnswer, address: URL): NetworkErro
   const { status } = answer;
   const why = `the upgrade to a websocket was answered with ${shownAnswer(answer, address)}`;
   const hint = hintOfStatus(answer, address) ?? (status === 404 ? PATH_HINT : UPGRADE_HINT);
-  return mayPass(status) ? entry(why, hint, "later") : entry(why, `${pathHint(address)}${hint}`, "fix");
+  const told = mayPass(status) ? entry(why, hint, "later") : entry(why, `${pathHint(address)}${hint}`, "fix");
+  return { ...told, retryAfterMs: retryAfterIn(answer) };
 }
 
 /** What answers over HTTP is no relay, or lets nobody through to one. */
@@ -190,9 +193,12 @@ function placeOf(location: unknown, address: URL): string | undefined {
   return `${protocol}//${host}${pathname}`;
 }
 
-/** The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3. */
 function retryAfterIn({ headers }: StrangeAnswer): number | undefined {
-  const text = String(headers["retry-after"] ?? "");
+  return retryAfterOf(String(headers["retry-after"] ?? ""));
+}
+
+/** The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3. */
+export function retryAfterOf(text = ""): number | undefined {
   const ms = waitOf(/^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now());
   return ms && Math.min(ms, RETRY_AFTER_CAP_MS);
 }
@@ -206,17 +212,12 @@ export function unreachable(tried: string, failure: AttemptFailure | undefined):
   if (failure === undefined) return new RelayError("unreachable");
   const address = new URL(tried.replace(/^ws/, "http"));
   const isAnswer = "status" in failure;
-  const { why, hint, retry } = isAnswer ? upgradeRefusal(failure, address) : networkErrorOf(failure);
+  const { why, ...told } = isAnswer ? upgradeRefusal(failure, address) : networkErrorOf(failure);
   const place = `${address.protocol}//${address.host}${address.pathname.replace(/\/$/, "")}`;
-  const message = `The relay at ${place} is not reachable: ${why}.`;
-  if (!isAnswer) return new RelayError("unreachable", { message, hint, retry, cause: failure });
-  const { status } = failure;
   return new RelayError("unreachable", {
-    message,
-    hint,
-    retry,
-    cause: { status },
-    retryAfterMs: retryAfterIn(failure),
+    ...told,
+    message: `The relay at ${place} is not reachable: ${why}.`,
+    cause: isAnswer ? { status: failure.status } : failure,
   });
 }
 

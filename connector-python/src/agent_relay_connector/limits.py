@@ -67,8 +67,9 @@ LOOK_UP_WAIT_S = 1.0
 LOOK_UP_TIMEOUT_S = 3.0
 LOOK_UPS_AT_ONCE = 16
 MAX_LOOK_UP_BYTES = 4_194_304
-# Of a proxy's answer to CONNECT.
+# Of a proxy's answer to CONNECT, and how long its headers may take after a status that refuses.
 MAX_PROXY_ANSWER_BYTES = 8_192
+PROXY_HEADERS_WITHIN_S = 1.0
 # How often an unknown key of a gateway or an issuer asks for the signing manifest again.
 MANIFEST_AGAIN_AFTER_S = 5.0
 # How long a key of a gateway is known without asking again: the relay may have revoked it.

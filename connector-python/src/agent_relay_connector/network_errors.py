@@ -191,7 +191,7 @@ def is_refused_upgrade(error: RelayError) -> bool:
 
 def retry_after_s(cause: Exception | None) -> float | None:
     """The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3."""
-    return _wait_s(_header(cause, "Retry-After"))
+    return _wait_s(cause.retry_after if isinstance(cause, ProxyError) else _header(cause, "Retry-After"))
 
 
 def _wait_s(header: str | None) -> float | None:

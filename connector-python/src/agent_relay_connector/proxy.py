@@ -43,24 +43,33 @@ class Proxy:
     def place(self) -> str:
         return _place(self.host, self.port)
 
-    def error(self, problem: Problem, what: str, status: int | None = None) -> "ProxyError":
+    def error(
+        self, problem: Problem, what: str, status: int | None = None, retry_after: str | None = None
+    ) -> "ProxyError":
         why = f"the proxy http://{self.place} of {self.variable} {what}"
-        return ProxyError(problem, self.variable, why, status, has_password=self.authorization is not None)
+        return ProxyError(problem, self.variable, why, status, retry_after, self.authorization is not None)
 
 
 class ProxyError(OSError):
     """A proxy that did not connect. Its text is the end of a sentence, without user and password.
 
-    status: of an answer that refuses. `__cause__`: why the proxy itself is not reachable.
+    status, retry_after: of an answer that refuses. `__cause__`: why the proxy itself is not reachable.
     """
 
     def __init__(
-        self, problem: Problem, variable: str, why: str, status: int | None = None, has_password: bool = False
+        self,
+        problem: Problem,
+        variable: str,
+        why: str,
+        status: int | None = None,
+        retry_after: str | None = None,
+        has_password: bool = False,
     ) -> None:
         super().__init__(why)
         self.problem = problem
         self.variable = variable
         self.status = status
+        self.retry_after = retry_after
         self.has_password = has_password
 
 

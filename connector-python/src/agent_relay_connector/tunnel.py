@@ -3,14 +3,15 @@
 import asyncio
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from .limits import MAX_PROXY_ANSWER_BYTES
+from .limits import MAX_PROXY_ANSWER_BYTES, PROXY_HEADERS_WITHIN_S
 from .proxy import Proxy, ProxyError, proxy_of, target_of
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})[ \r\n]")
+_RETRY_AFTER = re.compile(rb"\nretry-after:[ \t]*([^\r\n]*?)[ \t]*\r?\n", re.IGNORECASE)
 
 
 class Tunnel:
@@ -71,13 +72,33 @@ async def _ask(proxy: Proxy, connection: socket.socket, place: str) -> None:
     # A proxy may refuse before it has read all.
     with suppress(OSError):
         await asyncio.get_running_loop().sock_sendall(connection, _request(proxy, place))
-    answer = b""
-    while not _is_open(proxy, answer):
-        # What follows the answer is the relay's.
+    answer = bytearray()
+    await _read(proxy, connection, answer, _STATUS_LINE.match)
+    line = _STATUS_LINE.match(answer)
+    assert line is not None
+    status = int(line[1])
+    if 200 <= status <= 299:
+        await _read(proxy, connection, answer, _is_head)
+        return
+    # It counts, however its headers end.
+    with suppress(ProxyError, asyncio.TimeoutError):
+        await asyncio.wait_for(_read(proxy, connection, answer, _is_head), PROXY_HEADERS_WITHIN_S)
+    asked = _RETRY_AFTER.search(answer)
+    retry_after = None if asked is None else asked[1].decode("latin-1")
+    raise proxy.error("failed", f"answered with {status}", status, retry_after)
+
+
+async def _read(
+    proxy: Proxy, connection: socket.socket, answer: bytearray, is_enough: Callable[[bytes], object]
+) -> None:
+    """Adds to the answer. What follows it is the relay's. Raises ProxyError."""
+    while not is_enough(answer):
         byte = await _next_byte(connection)
         if not byte:
             raise proxy.error("failed", "ended the connection")
         answer += byte
+        if not _is_http(answer):
+            raise proxy.error("no_http", "does not speak HTTP")
 
 
 async def _next_byte(connection: socket.socket) -> bytes:
@@ -93,13 +114,11 @@ def _request(proxy: Proxy, place: str) -> bytes:
     return f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{authorization}\r\n".encode()
 
 
-def _is_open(proxy: Proxy, answer: bytes) -> bool:
-    """answer: what came so far. Raises ProxyError for one that is not yes."""
-    line, end, _ = answer.partition(b"\n")
-    status_line = _STATUS_LINE.match(line + end)
-    is_http = b"HTTP/1.".startswith(answer[:7]) and (status_line is not None or not end)
-    if not is_http or len(answer) > MAX_PROXY_ANSWER_BYTES:
-        raise proxy.error("no_http", "does not speak HTTP")
-    if status_line is not None and not 200 <= (status := int(status_line[1])) <= 299:
-        raise proxy.error("failed", f"answered with {status}", status)
+def _is_head(answer: bytes) -> bool:
     return answer.endswith((b"\n\r\n", b"\n\n"))
+
+
+def _is_http(answer: bytes) -> bool:
+    """answer: what came so far."""
+    is_status_line = _STATUS_LINE.match(answer) if b"\n" in answer else b"HTTP/1.".startswith(answer[:7])
+    return bool(is_status_line) and len(answer) <= MAX_PROXY_ANSWER_BYTES

@@ -140,7 +140,7 @@ export class RelayHttp {
   }
 
   #unreachable(failed: FailedRequest, isPost: boolean): Failure {
-    const { why, hint, retry } = networkErrorOf(failed);
+    const { why, hint, retry, retryAfterMs } = networkErrorOf(failed);
     const isHttp = this.httpUrl === undefined && !this.url.startsWith("ws");
     const where = isHttp ? "The relay's address is that of --url or RELAY_URL." : this.addressHint;
     const outcome = wasNeverSent(failed) ? "refused" : "unknown";
@@ -149,15 +149,16 @@ export class RelayHttp {
     const isOfAddress = failed.networkError === undefined && told.hint === hint;
     return new Failure("unreachable", told.message, isOfAddress ? `${told.hint} ${where}` : told.hint, {
       retry,
+      retryAfterMs,
       ...(isPost && { outcome }),
     });
   }
 
   #noRelay(answer: Answer, isSend: boolean): Failure {
-    const { message, hint = this.addressHint, retry } = noRelayAt(this.baseUrl, answer);
+    const { message, hint = this.addressHint, ...told } = noRelayAt(this.baseUrl, answer);
     // An edge may have passed it on before it failed.
     const outcome = answer.status >= 500 ? "unknown" : "refused";
-    return new Failure("unreachable", message, hint, { retry, ...(isSend && { outcome }) });
+    return new Failure("unreachable", message, hint, { ...told, ...(isSend && { outcome }) });
   }
 
   /** A service of a relay that has the websocket alone. */

@@ -1,8 +1,7 @@
-import { request } from "node:http";
-import { BlockList, isIP, type Socket } from "node:net";
+import { BlockList, connect, isIP, type Socket } from "node:net";
 import { unescape as decoded } from "node:querystring";
 import { PROXY } from "../limits.ts";
-import { type FailedRequest, mayPass, type NetworkError, networkErrorOf } from "../network-errors.ts";
+import { type FailedRequest, mayPass, type NetworkError, networkErrorOf, retryAfterOf } from "../network-errors.ts";
 
 /** The way to a relay, through the proxy that the environment names. Source: docs/protocol.md#proxies. */
 
@@ -25,15 +24,25 @@ export interface NamedProxy {
   readonly url: URL;
 }
 
+/** What a proxy said, and how its connection failed. */
+interface ProxyAnswer {
+  readonly head: string;
+  readonly error?: FailedRequest;
+}
+
+const STATUS_LINE = /^HTTP\/1\.\d (\d{3})[ \r\n]/;
+const HEAD = /^.*?\n\r?\n/s;
+const RETRY_AFTER = /\nretry-after:[ \t]*([^\r\n]*?)[ \t]*\r?\n/i;
+
 /** A proxy made no connection. */
 export class ProxyFailure extends Error {
   readonly networkError: NetworkError;
   /** Of its answer to CONNECT; undefined where there was none. */
   readonly proxyStatus: number | undefined;
 
-  constructor(why: string, hint: string, retry: NetworkError["retry"], proxyStatus?: number) {
-    super(why);
-    this.networkError = { why, hint, retry };
+  constructor(networkError: NetworkError, proxyStatus?: number) {
+    super(networkError.why);
+    this.networkError = networkError;
     this.proxyStatus = proxyStatus;
   }
 }
@@ -73,11 +82,11 @@ function proxyUrl(variable: string, given: string, { host }: Target): URL {
   const url = URL.parse(address);
   const isPlain = url?.protocol === "http:" && url.pathname === "/" && !url.search && !url.hash && url.port !== "0";
   if (isPlain && !/\s/.test(address)) return url;
-  throw new ProxyFailure(
-    `${variable} names no proxy that can be used`,
-    `Write http://host:port, or http://user:password@host:port. SOCKS and proxies over TLS are not supported. NO_PROXY=${host} goes without a proxy.`,
-    "fix",
-  );
+  throw new ProxyFailure({
+    why: `${variable} names no proxy that can be used`,
+    hint: `Write http://host:port, or http://user:password@host:port. SOCKS and proxies over TLS are not supported. NO_PROXY=${host} goes without a proxy.`,
+    retry: "fix",
+  });
 }
 
 /** @param exceptions the value of NO_PROXY. */
@@ -117,57 +126,76 @@ export function shownProxy({ variable, url }: NamedProxy): string {
 }
 
 /** Asks the proxy once. Rejects with a ProxyFailure. Source: RFC 9110, section 9.3.6. */
-export async function tunnelTo(target: Target, { variable, url }: NamedProxy, signal: AbortSignal): Promise<Socket> {
-  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+export async function tunnelTo(target: Target, named: NamedProxy, signal: AbortSignal): Promise<Socket> {
+  const { variable, url } = named;
+  const socket = connect(Number(url.port) || 80, bare(url.hostname));
   const inTime = AbortSignal.timeout(PROXY.answerWithinMs);
-  const proxy = shownProxy({ variable, url });
-  const asked = request({
-    method: "CONNECT",
-    host: bare(url.hostname),
-    port: Number(url.port) || 80,
-    path: target.place,
-    headers: { host: target.place, ...authorization(url) },
-    agent: false,
-    signal: AbortSignal.any([signal, inTime]),
-  });
-  asked.on("connect", ({ statusCode = 0 }, socket: Socket) => {
-    if (statusCode >= 200 && statusCode < 300) return resolve(socket);
-    socket.destroy();
-    reject(refusal(`${proxy} answered with ${statusCode}`, statusCode, { variable, url }, target));
-  });
-  asked.on("error", (error: FailedRequest) => {
-    const [what, retry] = inTime.aborted ? (["does not answer", "later"] as const) : failureOf(error);
-    const hint = `Start the proxy, correct ${variable}, or name ${target.host} in NO_PROXY.`;
-    reject(new ProxyFailure(`${proxy} ${what}`, hint, retry));
-  });
-  asked.end();
-  return await promise;
+  const { head, error } = await answerOn(socket, connectRequest(target, url), AbortSignal.any([signal, inTime]));
+  const status = Number(STATUS_LINE.exec(head)?.[1]);
+  const isYes = status >= 200 && status < 300;
+  if (isYes && HEAD.test(head)) return socket;
+  socket.destroy();
+  // A refusal counts, however its headers end.
+  if (status && !isYes) throw refusal(status, head, named, target);
+  const [what, retry] = inTime.aborted ? (["does not answer", "later"] as const) : failureOf(head, error);
+  const hint = `Start the proxy, correct ${variable}, or name ${target.host} in NO_PROXY.`;
+  throw new ProxyFailure({ why: `${shownProxy(named)} ${what}`, hint, retry });
 }
 
-function failureOf(error: FailedRequest): readonly [what: string, retry: NetworkError["retry"]] {
-  if (error.code === "ECONNRESET") return ["ended the connection", "later"];
-  if (error.code?.startsWith("HPE_")) return ["does not speak HTTP", "fix"];
+/** What a proxy says until its headers end, it speaks no HTTP, its connection ends, or the signal aborts. */
+async function answerOn(socket: Socket, request: string, signal: AbortSignal): Promise<ProxyAnswer> {
+  const giveUp = () => socket.destroy(signal.reason);
+  signal.addEventListener("abort", giveUp);
+  let head = "";
+  try {
+    signal.throwIfAborted();
+    socket.write(request);
+    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+      head += chunk.toString("latin1");
+      const { length } = HEAD.exec(head)?.[0] ?? head;
+      // What follows is the relay's.
+      if (length < head.length) socket.unshift(Buffer.from(head.slice(length), "latin1"));
+      head = head.slice(0, length);
+      if (HEAD.test(head) || !isHttp(head)) break;
+    }
+    return { head };
+  } catch (error) {
+    return { head, error: error as FailedRequest };
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+  }
+}
+
+/** @param head as much as has come. */
+function isHttp(head: string): boolean {
+  const isStatusLine = head.includes("\n") ? STATUS_LINE.test(head) : "HTTP/1.".startsWith(head.slice(0, 7));
+  return isStatusLine && head.length <= PROXY.maxAnswerBytes;
+}
+
+function failureOf(head: string, error?: FailedRequest): readonly [what: string, retry: NetworkError["retry"]] {
+  if (!isHttp(head)) return ["does not speak HTTP", "fix"];
+  if (error === undefined || error.code === "ECONNRESET") return ["ended the connection", "later"];
   return [`is not reachable: ${networkErrorOf(error).why}`, "later"];
 }
 
-function refusal(why: string, status: number, { variable, url }: NamedProxy, { host, place }: Target): ProxyFailure {
+function refusal(status: number, head: string, named: NamedProxy, { host, place }: Target): ProxyFailure {
+  const { variable, url } = named;
+  const why = `${shownProxy(named)} answered with ${status}`;
+  const retryAfterMs = retryAfterOf(RETRY_AFTER.exec(head)?.[1]);
+  const failed = (hint: string, retry: NetworkError["retry"]) =>
+    new ProxyFailure({ why, hint, retry, retryAfterMs }, status);
   if (status === 407) {
-    const hint = url.username
-      ? `It does not take the user and the password of ${variable}. Percent-encode what is no letter or digit in them.`
-      : `It wants a user and a password: ${variable}=http://user:password@host:port.`;
-    return new ProxyFailure(why, hint, "fix", status);
+    const refused = `It does not take the user and the password of ${variable}. Percent-encode what is no letter or digit in them.`;
+    const missing = `It wants a user and a password: ${variable}=http://user:password@host:port.`;
+    return failed(url.username ? refused : missing, "fix");
   }
-  if (mayPass(status)) {
-    const hint = "It does not reach the relay at the moment: try again later.";
-    return new ProxyFailure(why, hint, "later", status);
-  }
-  const hint = `It does not connect to ${place}: ask who runs it, or name ${host} in NO_PROXY.`;
-  return new ProxyFailure(why, hint, "fix", status);
+  if (mayPass(status)) return failed("It does not reach the relay at the moment: try again later.", "later");
+  return failed(`It does not connect to ${place}: ask who runs it, or name ${host} in NO_PROXY.`, "fix");
 }
 
-/** Source: RFC 7617, section 2. */
-function authorization({ username, password }: URL): Record<string, string> {
-  if (username === "" && password === "") return {};
+function connectRequest({ place }: Target, { username, password }: URL): string {
   const pair = `${decoded(username)}:${decoded(password)}`;
-  return { "proxy-authorization": `Basic ${Buffer.from(pair).toString("base64")}` };
+  // Source: RFC 7617, section 2.
+  const authorization = `Proxy-Authorization: Basic ${Buffer.from(pair).toString("base64")}\r\n`;
+  return `CONNECT ${place} HTTP/1.1\r\nHost: ${place}\r\n${username || password ? authorization : ""}\r\n`;
 }

@@ -11,7 +11,7 @@ import { until } from "../../../test/support/until.ts";
 import type { RelayError } from "../../src/errors.ts";
 import { HttpClient } from "../../src/http-client.ts";
 import { Connector } from "../../src/index.ts";
-import { PROXY } from "../../src/limits.ts";
+import { PROXY, RETRY_AFTER_CAP_MS } from "../../src/limits.ts";
 import { type AttemptFailure, unreachable } from "../../src/network-errors.ts";
 import { proxyFor, targetOf } from "../../src/platform/proxy.ts";
 import { Socket } from "../../src/socket.ts";
@@ -189,13 +189,14 @@ describe("Through a proxy", () => {
 
 describe("A proxy that makes no connection is named", () => {
   /** The error of a websocket and of a look-up, which say the same. */
-  async function told(): Promise<{ message: string; hint: string; retry: string }> {
+  async function told(): Promise<RelayError> {
     const { agent, key } = testAgent("alice");
     const look = await errorOf(new Connector({ url: `http://${RELAY}`, agent, key }).checkOnline(agent));
     const dialled = unreachable(`ws://${RELAY}`, (await dial(`ws://${RELAY}/ws`)) as AttemptFailure);
     expect([look.code, look.hint, look.retry]).toEqual(["unreachable", dialled.hint, dialled.retry]);
+    expect(look.retryAfterMs).toBe(dialled.retryAfterMs);
     expect(look.message.split(": ").slice(1)).toEqual(dialled.message.split(": ").slice(1));
-    return dialled as { message: string; hint: string; retry: string };
+    return dialled;
   }
 
   test.each([
@@ -251,6 +252,44 @@ describe("A proxy that makes no connection is named", () => {
     const port = await listening(createTcpServer((socket) => void socket.once("data", () => socket.end(says))));
     process.env.HTTP_PROXY = `http://127.0.0.1:${port}`;
     expect((await told()).message).toMatch(why);
+  });
+
+  /** Says this to whoever asks, and then nothing more, or no more than that for ever. */
+  async function saying(answer: string, then: "wait" | "end" | "more" = "wait"): Promise<void> {
+    const server = createTcpServer((socket) => {
+      const more = () => socket.write("x: y\r\n".repeat(100)) && setImmediate(more);
+      socket.on("drain", more);
+      socket.once("data", () => {
+        socket.write(answer);
+        if (then === "end") socket.end();
+        if (then === "more") more();
+      });
+    });
+    process.env.HTTP_PROXY = `http://127.0.0.1:${await listening(server)}`;
+  }
+
+  test.each<[string, number, string, "wait" | "end" | "more"]>([
+    ["its status line alone", 20, "HTTP/1.1 403 \r\n", "wait"],
+    ["its status line alone, and the end", 20_000, "HTTP/1.0 403\n", "end"],
+    ["headers without end", 20_000, "HTTP/1.1 403 No\r\n", "more"],
+  ])("with its status, when it refuses with %s", async (_, answerWithinMs, answer, then) => {
+    setTime(PROXY, "answerWithinMs", answerWithinMs);
+    await saying(answer, then);
+    const { message, retry } = await told();
+    expect([message, retry]).toEqual([expect.stringMatching(/of HTTP_PROXY answered with 403\.$/), "fix"]);
+  });
+
+  test("and left alone for as long as it asks, for a minute at most", async () => {
+    await saying("HTTP/1.1 503 No\r\nvia: a\r\nRetry-After: \t7 \r\n\r\n");
+    expect(await told()).toMatchObject({ retry: "later", retryAfterMs: 7000 });
+    const { agent, key } = testAgent("alice");
+    await using alice = new Connector({ url: `http://${RELAY}`, agent, key });
+    alice.on("error", () => {});
+    void errorOf(alice.start());
+    await until("an attempt has failed", () => alice.state.status === "reconnecting");
+    expect((alice.state as { retryInMs: number }).retryInMs).toBeGreaterThanOrEqual(7000);
+    await saying("HTTP/1.1 429 No\nretry-after:3600\n\n");
+    expect(await told()).toMatchObject({ retryAfterMs: RETRY_AFTER_CAP_MS });
   });
 
   test("when it answers nothing", async () => {
