@@ -9,7 +9,7 @@ import type { Io } from "./io.ts";
 import type { SigningAgent } from "./key-file.ts";
 import { RelayHttp } from "./relay-http.ts";
 import type { Reporter } from "./reporter.ts";
-import { SharedConnection } from "./sharing/shared-connection.ts";
+import { isSuperseded, SharedConnection } from "./sharing/shared-connection.ts";
 import { readTrust } from "./trust.ts";
 
 /** Options of `relay mcp` that are of its agent. */
@@ -29,7 +29,9 @@ export function mcpAgents(options: McpAgentOptions, http: RelayHttp, reporter: R
   return async (former) => {
     const signing = requireKey(await readIdentity(options.key, io.env, reporter));
     const present = JSON.stringify([signing, await signing.credential?.()]);
-    const stays = former !== undefined && former.connector.state.status !== "closed" && present === made;
+    // The other may have ended since.
+    const isOver = former?.connector.state.status === "closed" || (former && isSuperseded(former.connector));
+    const stays = former !== undefined && !isOver && present === made;
     const agent = stays ? former : await mcpAgent(signing, options, http, reporter, io, former);
     made = present;
     return agent;

@@ -44,8 +44,8 @@ export class McpAgent {
     this.received = kept?.received ?? new ReceivedMessages();
     this.requests = kept?.requests ?? new SessionRequests();
     this.decisions = kept?.decisions ?? new DecidedSessions();
-    const state = former?.connector.state;
-    this.#endedBy = state?.status === "closed" ? state.error : undefined;
+    const { state, refusal } = former?.connector ?? {};
+    this.#endedBy = state?.status === "closed" ? state.error : refusal;
     this.#wasOnline = former?.wasOnline ?? false;
     this.presenceOf = presenceOf;
     this.sessionOf = sessionOf;

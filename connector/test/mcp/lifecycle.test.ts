@@ -179,6 +179,18 @@ describe("The first call after a connection has ended begins another, without a 
     expect((await alice.take(2)).map(({ payload }) => payload.n)).toEqual([1, 2]);
   });
 
+  test("also while it looks for a process here that has taken the agent over", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const other = await stage.online("alice", stage.url, { takeOver: true });
+    const reason = async () => (await alice.call("my_status")).connection.reason ?? "";
+    await until("it is told", async () => (await reason()).startsWith("superseded"));
+    await other.close();
+    await stage.untilGone(ALICE);
+    await alice.call("send_message", { to: BOB, message: "here again" });
+    expect((await next(bob)).payload).toEqual({ message: "here again" });
+  });
+
   test("but takes over only once, whatever --take-over says", async () => {
     await stage.online("alice", stage.url);
     const alice = await stage.onlineHost("alice", stage.url, [...ALONE, "--take-over"]);

@@ -43,7 +43,12 @@ const MAX_GAVE_WAY = 5;
 const LOOK_AGAIN_MS = [1000, 2000, 4000];
 /** One that does not take this agent's key is as none: what this process may do is for the relay to say. */
 const absent = () => undefined;
-const SUPERSEDED: readonly string[] = ["superseded", "superseded_elsewhere"];
+const SUPERSEDED: ReadonlySet<string | undefined> = new Set(["superseded", "superseded_elsewhere"]);
+
+/** Whether another has the agent, and this process only looks for it. */
+export function isSuperseded({ refusal }: AgentConnection): boolean {
+  return SUPERSEDED.has(refusal?.code);
+}
 
 /**
  * The agent's connection, however many processes of this user use it: that of another process where one has it, else one of
@@ -168,7 +173,7 @@ export class SharedConnection implements AgentConnection {
       this.#refusal = await this.#hold(own);
       this.#gaveWay = 0;
       takeOver = false;
-      if (this.#refusal === undefined || !SUPERSEDED.includes(this.#refusal.code)) break;
+      if (this.#refusal === undefined || !SUPERSEDED.has(this.#refusal.code)) break;
       this.#lost();
     }
     const error = this.#refusal;
