@@ -11,6 +11,7 @@ import time
 import unittest
 from collections.abc import Callable
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock, patch
 
@@ -26,7 +27,7 @@ from agent_relay_connector.first_start import FirstStart
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
-from agent_relay_connector.network_errors import no_relay_at, unreachable
+from agent_relay_connector.network_errors import no_relay_at, unreachable, without_secrets
 from agent_relay_connector.proxy import ProxyError
 from agent_relay_connector.self_test import SelfTest
 
@@ -365,12 +366,30 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             self.assertNotIn("TLS", unreachable(address, refused_with(status)).hint)
 
     def test_is_a_redirect_and_where_to_without_user_password_and_query(self) -> None:
-        secret = "https://user:secret@other.example/ws?token=secret"
-        message = unreachable(WEBSOCKET, refused_with(301, Location=secret)).message
-        self.assertIn("https://other.example/ws", message)
-        self.assertNotRegex(message, "secret|user")
-        self.assertIn("https://relay.example/there", unreachable(WEBSOCKET, refused_with(302, Location="/there")).message)
-        self.assertIn("301", unreachable(WEBSOCKET, refused_with(301)).message)
+        table = json.loads((Path(__file__).parent / "addresses.json").read_text("utf-8"))["redirects"]
+        said = "The relay at https://relay.example/x/ws is not reachable: the upgrade to a websocket was answered with 301"
+        for location, place in table.items():
+            refused = refused_with(301, Location=location)
+            message = f"{said}." if place is None else f"{said}, a redirect to {place}."
+            for failure in (refused, without_secrets(refused)):
+                self.assertEqual(unreachable("wss://relay.example/x/ws", failure).message, message, location)
+        self.assertEqual(unreachable("wss://relay.example/x/ws", refused_with(301)).message, f"{said}.")
+
+    async def test_is_that_nothing_there_speaks_http_unless_it_speaks_an_older_version(self) -> None:
+        with patch.object(first_start, "REFUSED_UPGRADE_S", 0):
+            for answer in (b"SSH-2.0-any\r\n\r\n", b"HTTP/1.1 301 No\r\nlocation: /a\x01b\r\n\r\n"):
+                error = await self.start_at(answer, lambda port: f"http://127.0.0.1:{port}")
+                self.assertIn("what answers there does not speak HTTP", error.message)
+                self.assertEqual((error.code, error.retry), ("unreachable", "fix"))
+        old = InvalidMessage("did not receive a valid HTTP response")
+        for quoted in ("unsupported HTTP version: HTTP/1.0", "unsupported protocol; expected HTTP/1.1: HTTP/1.0 503 No"):
+            old.__cause__ = ValueError(quoted)
+            self.assertEqual(unreachable(WEBSOCKET, without_secrets(old)).retry, "later")
+
+    async def test_is_none_for_a_dot_at_the_end_of_a_name(self) -> None:
+        with patch.object(first_start, "REFUSED_UPGRADE_S", 0):
+            error = await self.start_at(b"HTTP/1.1 403 No\r\n\r\n", lambda port: f"http://localhost.:{port}")
+        self.assertIn("answered with 403", error.message)
 
     def test_has_the_hint_of_the_upgrade_where_an_edge_answers_look_ups(self) -> None:
         answers: list[tuple[int, dict[str, str]]] = [(status, {}) for status in (302, 401, 403)]

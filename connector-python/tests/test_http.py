@@ -11,6 +11,7 @@ from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import LOOK_UPS_AT_ONCE
+from agent_relay_connector.network_errors import NotHttp
 
 from .times import GENEROUS_S
 
@@ -96,7 +97,7 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
             await self.http.get(f"{self.base}/quick", GENEROUS_S)
 
     async def test_that_speaks_no_http_is_told_in_texts_that_act_on_nothing(self) -> None:
-        with self.assertRaises(OSError) as caught:
+        with self.assertRaises(NotHttp) as caught:
             await self.http.get(f"{self.base}/noise", GENEROUS_S)
         for error in (caught.exception, caught.exception.__cause__, caught.exception.__context__):
             self.assertNotIn("\x1b", str(error))

@@ -186,11 +186,14 @@ function pathHint({ protocol, host, pathname }: URL): string {
   return `If the relay is at ${protocol}//${place}, use that address, or ${protocol.replace("http", "ws")}//${place}/ws. `;
 }
 
-/** Without user, password and query. Undefined where it is no URL. */
+/** In characters of RFC 3986 alone, and with a host after a scheme or //: others mean different places to different clients. */
+const LOCATION = /^(?!\/\/(?:\/|$)|(?:[a-z][a-z\d+.-]*:)(?!\/\/[^/]))[\w.~:/[\]@!$&'()*+,;=%-]+$/i;
+
+/** Without user, password and query. Undefined where it is no URL of HTTP. */
 function placeOf(location: unknown, address: URL): string | undefined {
-  if (typeof location !== "string" || !URL.canParse(location, address.href)) return undefined;
-  const { protocol, host, pathname } = new URL(location, address);
-  return `${protocol}//${host}${pathname}`;
+  const [given = ""] = typeof location === "string" ? location.split(/[?#]/) : [];
+  const url = LOCATION.test(given) ? URL.parse(given, address.href) : null;
+  return url?.protocol.startsWith("http") ? `${url.protocol}//${url.host}${url.pathname}` : undefined;
 }
 
 function retryAfterIn({ headers }: StrangeAnswer): number | undefined {

@@ -8,6 +8,8 @@ const ADDRESS = /^(?:https?|wss?):\/\/([^\\/?#]*)([^?#]*)(.*)$/is;
 const HOST_AND_PORT = /^(\[.*\]|[^:]*)(?::([^:]*))?$/s;
 const IPV6 = /^\[[\da-f:.]*\]$/i;
 const NAME = /^[\w.-]+$/;
+/** Source: RFC 1035, section 2.3.4. */
+const LABELS = /^(?=.{1,253}\.?$)[^.]{1,63}(?:\.[^.]{1,63})*\.?$/;
 /** A host whose last label is one counts as IPv4. Source: WHATWG URL, "ends-in-a-number checker". */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[\da-f]*)\.?$/i;
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
@@ -50,5 +52,5 @@ function hostProblem(host: string): string | undefined {
   const isIpv6 = host.startsWith("[");
   if (!(isIpv6 ? IPV6 : NAME).test(host)) return isIpv6 ? INVALID_HOST : INVALID_NAME;
   if (ENDS_IN_NUMBER.test(host) && !IPV4.test(host)) return INVALID_IPV4;
-  return URL.canParse(`http://${host}`) ? undefined : INVALID_HOST;
+  return (isIpv6 || LABELS.test(host)) && URL.canParse(`http://${host}`) ? undefined : INVALID_HOST;
 }

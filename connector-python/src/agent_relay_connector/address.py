@@ -17,6 +17,8 @@ _HOST_AND_PORT = re.compile(r"(\[.*\]|[^:]*)(?::([^:]*))?", re.DOTALL)
 _PORT = re.compile(r"0*[0-9]{0,5}")
 _IPV6 = re.compile(r"\[([0-9A-Fa-f:.]*)\]")
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
+# Source: RFC 1035, section 2.3.4.
+_LABELS = re.compile(r"(?=.{1,253}\.?\Z)[^.]{1,63}(?:\.[^.]{1,63})*\.?")
 # A host whose last label is one counts as IPv4. Source: WHATWG URL, "ends-in-a-number checker".
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 # What the URL standard leaves as it is, and RFC 3986 allows.
@@ -129,7 +131,11 @@ def _host(given: str) -> str:
     if not _NAME.fullmatch(given):
         raise ValueError(_INVALID_NAME)
     name = given.lower()
-    return _ipv4(name) if _NUMBER.fullmatch(name.removesuffix(".").rpartition(".")[2]) else name
+    if _NUMBER.fullmatch(name.removesuffix(".").rpartition(".")[2]):
+        return _ipv4(name)
+    if not _LABELS.fullmatch(name):
+        raise ValueError(_INVALID_HOST)
+    return name
 
 
 def _ipv4(text: str) -> str:

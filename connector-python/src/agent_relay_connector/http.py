@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import http.client
 import socket
 import threading
 import urllib.error
@@ -12,6 +13,7 @@ from urllib.request import OpenerDirector
 
 from .http_opener import ShownRequest, http_opener
 from .limits import LOOK_UPS_AT_ONCE, MAX_LOOK_UP_BYTES
+from .network_errors import NotHttp
 from .said_text import said_text
 from .strict_json import members_of, parse_json
 from .tunnel import Tunnel
@@ -149,6 +151,8 @@ class _LookUp:
             # urllib wraps what a connection failed with.
             reason = getattr(error, "reason", None)
             return reason if isinstance(reason, OSError) else error
+        except http.client.BadStatusLine:
+            return NotHttp("no status line")
         except Exception as broken:
             # A server that speaks something else than HTTP: http.client has errors of its own for it, with what it said.
             return OSError(said_text(str(broken)))

@@ -51,6 +51,8 @@ class _Https(urllib.request.HTTPSHandler):
 class _HttpConnection(http.client.HTTPConnection):
     def __init__(self, request: ShownRequest, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        # No certificate has a dot at the end of a name, nor does every machine know localhost with one.
+        self.host = self.host.removesuffix(".")
         self._request = request
 
     def connect(self) -> None:

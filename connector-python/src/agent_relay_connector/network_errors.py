@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import re
 import socket
 import ssl
 import time
@@ -34,10 +35,15 @@ class UpgradeRefused(InvalidHandshake):
                 self.headers[name] = _without_secrets(value)
 
 
+class NotHttp(OSError):
+    """What answered does not speak HTTP."""
+
+
 def without_secrets(failure: Exception) -> Exception:
     """What an attempt to connect failed with, as it may be shown: the library keeps headers of an answer, or quotes them."""
     if isinstance(failure, InvalidMessage) and isinstance(failure.__cause__, ValueError):
-        return InvalidMessage(str(failure))
+        # The library takes no older version of HTTP, and quotes it.
+        return InvalidMessage(str(failure)) if ": HTTP/1." in str(failure.__cause__) else NotHttp(str(failure))
     status = _status_of(failure)
     return failure if status is None else UpgradeRefused(status, _headers_of(failure))
 
@@ -61,6 +67,11 @@ _CUT_OFF = NetworkError(
     "connection reset",
     "Something ended the connection at once: where the port speaks TLS, use https:// (or wss://).",
     "later",
+)
+_NO_HTTP = NetworkError(
+    "what answers there does not speak HTTP",
+    "Correct the host and port of the relay's address; if the port speaks TLS, use https:// (or wss://).",
+    "fix",
 )
 _SILENT = NetworkError("the host does not answer", _NETWORK_HINT, "later")
 _NAME_HINT = (
@@ -145,6 +156,11 @@ _PROXY_HINT = (
     "Write http://host:port, or http://user:password@host:port. SOCKS and proxies over TLS are not supported."
 )
 _PROXY_LATER_HINT = "It does not reach the relay at the moment: try again later."
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# In characters of RFC 3986 alone, and with a host after a scheme or //: others mean different places to different clients.
+_LOCATION = re.compile(
+    r"(?!//(?:/|\Z)|(?:[a-z][a-z0-9+.-]*:)(?!//[^/]))[A-Za-z0-9_.~:/\[\]@!$&'()*+,;=%-]+", re.ASCII | re.IGNORECASE
+)
 # Timeout, too early, too many requests: other refusals of the client are as true at the next attempt.
 _PASSING = (408, 425, 429)
 
@@ -214,6 +230,8 @@ def _reason(cause: BaseException, websocket: str) -> NetworkError:
     status = _status_of(cause)
     if status is not None:
         return _upgrade_refusal(status, websocket, _header(cause, "Location"))
+    if isinstance(cause, NotHttp):
+        return _NO_HTTP
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _with_authorities(_BY_VERIFY_CODE.get(cause.verify_code, _UNVERIFIED))
     if isinstance(cause, InvalidMessage) and isinstance(cause.__cause__, ssl.SSLError):
@@ -279,14 +297,22 @@ def _headers_of(cause: BaseException | None) -> Headers:
 
 
 def _without_secrets(location: str) -> str:
-    """Without user, password and query. Empty where it is no URL."""
+    """Without user, password and query. Empty where it is no URL of HTTP."""
+    given = re.split("[?#]", location)[0]
+    if not _LOCATION.fullmatch(given):
+        return ""
     try:
-        parts = urlsplit(location)
+        parts = urlsplit(given)
+        has_port = parts.port is not None
     except ValueError:
         return ""
-    if parts.scheme and not parts.netloc:
+    if parts.scheme not in ("", "http", "https"):
         return ""
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    host = parts.netloc.rpartition("@")[2].lower()
+    port = f":{_DEFAULT_PORTS.get(parts.scheme)}"
+    host = host.removesuffix(port) if has_port else host.removesuffix(":")
+    path = parts.path or ("/" if host else "")
+    return parts._replace(netloc=host, path=path).geturl()
 
 
 def _upgrade_refusal(status: int, websocket: str, location: str | None) -> NetworkError:
@@ -315,12 +341,10 @@ def _redirect_of(status: int, location: str | None, url: str) -> str:
 
 
 def _to(location: str, url: str) -> str:
-    """Without user, password and query. Empty where it is no URL. url: that was asked, of a websocket or of HTTP."""
-    try:
-        parts = urlsplit(urljoin("http" + url.removeprefix("ws").removeprefix("http"), location))
-    except ValueError:
-        return ""
-    return f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    """Empty where it is no URL of HTTP. url: that was asked, of a websocket or of HTTP."""
+    place = _without_secrets(location)
+    base = "http" + url.removeprefix("ws").removeprefix("http")
+    return f" to {urljoin(base, place)}" if place else ""
 
 
 def _path_hint(websocket: str) -> str:

@@ -14,7 +14,7 @@ Problem = Literal["unusable", "no_http", "failed"]
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 # User and password, IPv6 or another host, port. The last @ ends the password.
 _PROXY = re.compile(
-    r"(?:http://)?(?:([^/?#]*)@)?(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::([0-9]{1,5}))?/?", re.ASCII | re.IGNORECASE
+    r"(?:http://)?(?:([^/?#\\]*)@)?(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::([0-9]{1,5}))?/?", re.ASCII | re.IGNORECASE
 )
 # Of NO_PROXY: a host, an address or a range of them, with or without a port. IPv6 with a port has brackets.
 _EXCEPTION = re.compile(r"(?:\[(.+)\]|([^:]+))(?::([0-9]{1,5}))?")
@@ -89,7 +89,7 @@ def proxy_of(url: str, environment: Mapping[str, str]) -> Proxy | None:
     is_header = variable == "HTTP_PROXY" and "REQUEST_METHOD" in environment
     if not value or is_header or _goes_without(target_of(url), exceptions):
         return None
-    given = _PROXY.fullmatch(value)
+    given = None if re.search(r"\s", value) else _PROXY.fullmatch(value)
     port = int(given[4] or 80) if given is not None else 0
     if given is None or not 0 < port < 65_536 or (given[2] and not isinstance(_address(given[2]), IPv6Address)):
         raise ProxyError("unusable", variable, f"{variable} names no proxy that can be used")

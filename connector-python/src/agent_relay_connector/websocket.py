@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from inspect import signature
 from typing import Any
-from urllib.parse import urlsplit
 
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
@@ -13,7 +12,7 @@ from .background import Background
 from .frames import Frame, read_frame
 from .limits import CLOSE_WITHIN_S, MAX_INCOMING_BYTES
 from .network_errors import without_secrets
-from .proxy import ProxyError
+from .proxy import ProxyError, target_of
 from .reads_first import READS_FIRST
 from .reads_first import Connect as LibraryConnect
 from .tunnel import Tunnel
@@ -91,7 +90,7 @@ class Websocket:
             self._end(NO_CODE, without_secrets(failure))
 
     async def _connected(self) -> Any:
-        url = urlsplit(self._url)
+        target = target_of(self._url)
         tunnel = await self._tunnel.open()
         # Whoever opened this ends the attempt. A timeout of the library could lose the tunnel between the two.
         return await _Connect(
@@ -102,8 +101,8 @@ class Websocket:
             max_size=MAX_INCOMING_BYTES,
             **READS_FIRST,
             **_NO_PROXY,
-            sock=tunnel,
-            server_hostname=url.hostname if url.scheme == "wss" else None,
+            **({"host": target.host, "port": target.port} if tunnel is None else {"sock": tunnel}),
+            server_hostname=target.host if self._url.startswith("wss:") else None,
         )
 
     async def _send_all(self) -> None:

@@ -30,6 +30,8 @@ interface ProxyAnswer {
   readonly error?: FailedRequest;
 }
 
+/** User and password, IPv6 or another host, port. The last @ ends the password. */
+const PROXY_ADDRESS = /^(?:http:\/\/)?(?:[^/?#\\]*@)?(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?\/?$/i;
 const STATUS_LINE = /^HTTP\/1\.\d (\d{3})[ \r\n]/;
 const HEAD = /^.*?\n\r?\n/s;
 const RETRY_AFTER = /\nretry-after:[ \t]*([^\r\n]*?)[ \t]*\r?\n/i;
@@ -78,10 +80,9 @@ function setOf(environment: Environment, name: string): string | undefined {
 /** Nothing of what may be a password is part of the address that errors name. */
 function proxyUrl(variable: string, given: string, { host }: Target): URL {
   const text = given.trim();
-  const address = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
-  const url = URL.parse(address);
-  const isPlain = url?.protocol === "http:" && url.pathname === "/" && !url.search && !url.hash && url.port !== "0";
-  if (isPlain && !/\s/.test(address)) return url;
+  const isPlain = PROXY_ADDRESS.test(text) && !/\s/.test(text);
+  const url = isPlain ? URL.parse(/^http:/i.test(text) ? text : `http://${text}`) : null;
+  if (url !== null && url.port !== "0") return url;
   throw new ProxyFailure({
     why: `${variable} names no proxy that can be used`,
     hint: `Write http://host:port, or http://user:password@host:port. SOCKS and proxies over TLS are not supported. NO_PROXY=${host} goes without a proxy.`,
