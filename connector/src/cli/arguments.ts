@@ -1,6 +1,6 @@
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
-import { agentIdProblem } from "../agent-id.ts";
-import { usageError } from "./failure.ts";
+import { AGENT_ID, agentIdProblem } from "../agent-id.ts";
+import { type Failure, usageError } from "./failure.ts";
 import { nearest } from "./nearest.ts";
 
 /** Options of every command. */
@@ -27,6 +27,17 @@ export function readArguments<const T extends ParseArgsOptionsConfig>(args: stri
     const meant = unknown && nearest(unknown, Object.keys({ ...COMMON, ...options }));
     throw usageError(`${sentence?.replace(/\.$/, "")}.`, meant && `Did you mean --${meant}? See --help.`);
   }
+}
+
+/** A word that no secret is as short as, or the id of an agent. */
+const SHOWN_WORD = /^(?:agent:\/\/)?[\w./~-]{1,31}$/;
+
+/** Of a word beyond those that a command takes. @param takes what it takes, such as "options only". */
+export function unexpectedWord(command: string, takes: string, word: string): Failure {
+  const named = SHOWN_WORD.test(word) ? ` It does not take the word ${word}.` : "";
+  const hint =
+    AGENT_ID.test(word) && takes === "options only" ? `Did you mean --agent ${word}? See --help.` : undefined;
+  return usageError(`${command} takes ${takes}.${named}`, hint);
 }
 
 /** Arguments appear in the process list, in shell histories and in logs. */

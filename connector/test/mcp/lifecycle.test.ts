@@ -318,6 +318,19 @@ describe("While the key cannot be used", () => {
     }
   });
 
+  test("an address that cannot be used is told, too, and decides the exit code", async () => {
+    const file = await stage.keyFile(stage.agent("alice"));
+    const host = await stage.hostOf(file, "relay.example");
+    const told = { code: "usage", retry: "fix", hint: expect.stringContaining("starts relay mcp again") };
+    const { message, ...rest } = await host.error("send_message", { to: BOB, message: "hi" });
+    expect([message, rest]).toMatchObject([expect.stringMatching(/^RELAY_URL: The address must begin with/), told]);
+    expect(jsonLines(host.log)).toMatchObject([{ event: "error", code: "usage" }]);
+    const stdio = stage.beginOf(file, "relay.example");
+    stdio.stdin.end();
+    for (const process of [stdio, stage.beginOf(file, "relay.example", ["--http", "127.0.0.1:0"])])
+      expect((await ended(process)).code).toBe(2);
+  });
+
   test("no key at all is told, too", async () => {
     const host = await stage.keylessHost(stage.url);
     expect(await host.error("my_status")).toMatchObject({ code: "invalid_key", hint: expect.any(String) });

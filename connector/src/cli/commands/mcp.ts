@@ -1,5 +1,5 @@
 import { LateAgent, type Make } from "../../mcp/late-agent.ts";
-import { AGENT_OPTIONS, deliveryAgeMs, readArguments } from "../arguments.ts";
+import { AGENT_OPTIONS, deliveryAgeMs, readArguments, unexpectedWord } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, failureOf, usageError } from "../failure.ts";
@@ -53,7 +53,7 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
       "http-name": { type: "string", multiple: true },
       "token-file": { type: "string" },
     });
-    if (positionals.length > 0) throw usageError("mcp takes options only.");
+    if (positionals[0] !== undefined) throw unexpectedWord("mcp", "options only", positionals[0]);
     const { key, url, json = false, trust, "require-verified": requireVerified } = values;
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
     const names = values["http-name"] ?? [];
@@ -61,14 +61,17 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
       throw usageError("--token-file and --http-name need --http.");
     const address = values.http === undefined ? undefined : httpAddress(values.http, names);
     const reporter = new Reporter(io.stderr, json);
-    const http = new RelayHttp(url, io);
-
-    if (http.isDefault) reporter.warn(`Neither --url nor RELAY_URL says which relay: ${http.url}.`, { url: http.url });
     const takeOver = values["take-over"] === true;
     const options = { key, json, takeOver, trust, requireVerified, maxDeliveryAgeMs };
-    const make = mcpAgents(options, http, reporter, io);
+    const atRelay = () => {
+      const http = new RelayHttp(url, io);
+      if (http.isDefault)
+        reporter.warn(`Neither --url nor RELAY_URL says which relay: ${http.url}.`, { url: http.url });
+      return mcpAgents(options, http, reporter, io);
+    };
     const file = keyFileOf(key, io.env);
-    if (address === undefined) return await overStdio(make, file, reporter, io);
+    if (address === undefined) return await overStdio(atRelay, file, reporter, io);
+    const make = atRelay();
     // Before it connects: who starts a server sees how it ends.
     requireKey(await readIdentity(key, io.env, reporter));
     const token = await mcpToken(values["token-file"] ?? keyFileToken(file), io.env);
@@ -77,18 +80,25 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
 };
 
 /**
- * A client shows of a process that ended that it has: while there is no agent, such as without a key, the tools say why, and each
- * call looks again.
+ * A client shows of a process that ended that it has: while there is no agent, such as without a key or an address that can be
+ * used, the tools say why, and each call looks again.
  */
-async function overStdio(make: Make, keyFile: string | undefined, reporter: Reporter, io: Io): Promise<number> {
+async function overStdio(
+  atRelay: () => Make,
+  keyFile: string | undefined,
+  reporter: Reporter,
+  io: Io,
+): Promise<number> {
+  let make: Make | undefined;
   let failure: Failure | undefined;
   const agent = new LateAgent(async (former) => {
     try {
+      make ??= atRelay();
       const made = await make(former);
       failure = undefined;
       return made;
     } catch (error) {
-      failure = mendable(failureOf(error), keyFile);
+      failure = mendable(failureOf(error), make !== undefined && keyFile !== undefined);
       throw failure;
     }
   });
@@ -102,12 +112,11 @@ async function overStdio(make: Make, keyFile: string | undefined, reporter: Repo
 }
 
 /** A file is read anew at each call; the environment of a process stays as it is. */
-function mendable(failure: Failure, keyFile: string | undefined): Failure {
+function mendable(failure: Failure, isOfFile: boolean): Failure {
   const { code, message, hint, retry } = failure;
-  const next =
-    keyFile === undefined
-      ? "A person does that, and starts relay mcp again."
-      : "A person does that; then call again: no restart is needed.";
+  const next = isOfFile
+    ? "A person does that; then call again: no restart is needed."
+    : "A person does that, and starts relay mcp again.";
   return new Failure(code, message, `${hint} ${next}`, { retry });
 }
 
