@@ -42,7 +42,7 @@ class AKeyFile(unittest.TestCase):
             with self.assertRaises(RelayError) as raised:
                 self.read(mark + "{}".encode(encoding))
             self.assertEqual(raised.exception.code, "invalid_key")
-            self.assertRegex(raised.exception.message, r"^The key file .*key\.json is UTF-16\.$")
+            self.assertRegex(raised.exception.message, r"^The key file .*key\.json is not UTF-8\.$")
             self.assertIn("Set-Content -Encoding utf8", raised.exception.hint)
 
     def test_may_have_former_sealing_keys_with_their_end(self) -> None:

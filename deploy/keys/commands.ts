@@ -23,7 +23,7 @@ import { describe } from "./listing.ts";
 import { type KeyTerms, makeApiKey, makeEd25519Key, makeHmacKey } from "./make.ts";
 import type { Outcome } from "./outcome.ts";
 import { ofKey, ofNewApiKey, ofRevokedApiKey, ofRevokedGatewayKey } from "./questions.ts";
-import { readRecord } from "./record.ts";
+import { type Given, readRecord } from "./record.ts";
 import { revokeIssued } from "./revoke-issued.ts";
 import { editKeys, readKeys } from "./store.ts";
 import { USAGE } from "./usage.ts";
@@ -79,14 +79,14 @@ async function changeKeys(
 }
 
 /** What the file of a command holds; standard input without one, and for `-`. */
-async function textGiven(command: string, files: readonly string[], stdin: Readable): Promise<string> {
+async function textGiven(command: string, files: readonly string[], stdin: Readable): Promise<Given> {
   const [file = "-"] = files;
   if (files.length > 1) throw new UsageError(`${command} takes one file at most.`);
-  if (file === "-") return textIn(await buffer(stdin), "Standard input");
+  if (file === "-") return { text: textIn(await buffer(stdin), "Standard input") };
   const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
     throw fileError(file, "read", error);
   });
-  return textIn(bytes, file);
+  return { text: textIn(bytes, file), file };
 }
 
 /** Its folder is made where there is none. */
@@ -159,10 +159,10 @@ function keyFileOf({ id, agents }: KeyTerms, key: object): string {
  * Adds a key that its agent made. A record that stands there already is waited for just the same: what was added to no avail is
  * asked for again.
  */
-async function addRecord(file: string, given: string): Promise<Outcome> {
-  const record = readRecord(given);
+async function addRecord(keysFile: string, given: Given): Promise<Outcome> {
+  const record = readRecord(given.text, given.file);
   let isThere = false;
-  await editKeys(file, (keys) => {
+  await editKeys(keysFile, (keys) => {
     isThere = keys.signing_keys.some((key) => isDeepStrictEqual(key, record));
     if (isThere) return keys;
     refuseExistingId(

@@ -8,7 +8,7 @@ import { issuerNamed, withIssuer, withKeys, withoutIssuer, withoutKey } from "./
 import type { Outcome } from "./outcome.ts";
 import { writePrivateFile } from "./private-file.ts";
 import { ofIssuerKeys } from "./questions.ts";
-import { readIssuerRecord } from "./record.ts";
+import { type Given, readIssuerRecord } from "./record.ts";
 import { editKeys } from "./store.ts";
 
 /** `new-issuer`: an issuer, or one more key of a known one. */
@@ -37,8 +37,12 @@ Issue: npm run keys -- new --agent agent://<name>${options.out === undefined ? "
 }
 
 /** `add-issuer`: admits an organisation, or takes in the new keys of a known one. */
-export async function addIssuer(keysFile: string, text: string, agents: string[] | undefined): Promise<Outcome> {
-  const { issuer, keys: added, agents: wanted } = readIssuerRecord(text);
+export async function addIssuer(
+  keysFile: string,
+  { text, file }: Given,
+  agents: string[] | undefined,
+): Promise<Outcome> {
+  const { issuer, keys: added, agents: wanted } = readIssuerRecord(text, file);
   let former: string[] = [];
   const keys = await editKeys(keysFile, (keys) => {
     const isKnown = keys.issuers.some((record) => record.issuer === issuer);

@@ -2,38 +2,47 @@ import { IssuerRecord, SigningKeyRecord } from "relay-protocol/contract/keys-fil
 import { parseJson } from "relay-protocol/wire/json.ts";
 import { z } from "zod";
 
+/** What a command was given. */
+export interface Given {
+  readonly text: string;
+  /** Undefined for standard input. */
+  readonly file?: string;
+}
+
 /** As `relay keygen` prints it. A listed key has no credential in which others could find a key to seal to. */
 const MadeKeyRecord = z.preprocess(withoutSealingKey, SigningKeyRecord);
 
 /**
  * Reads the record of a key that its agent made.
+ * @param file whose text it is, for the error.
  * @throws {Error} that does not quote the record: that of an HMAC key holds the secret.
  */
-export function readRecord(text: string): SigningKeyRecord {
-  return read(text, MadeKeyRecord, "signing key");
+export function readRecord(text: string, file?: string): SigningKeyRecord {
+  return read(text, file, MadeKeyRecord, "signing key");
 }
 
 /** Reads the public record of an issuer, in the same way. An issuer file, with its private key, is refused. */
-export function readIssuerRecord(text: string): IssuerRecord {
-  return read(text, IssuerRecord, "issuer");
+export function readIssuerRecord(text: string, file?: string): IssuerRecord {
+  return read(text, file, IssuerRecord, "issuer");
 }
 
-function read<T>(given: string, schema: z.ZodType<T>, what: string): T {
+function read<T>(given: string, file: string | undefined, schema: z.ZodType<T>, what: string): T {
+  const origin = file === undefined ? "" : `${file}: `;
   if (given.trim() === "")
-    throw new Error("No record was given: the command before the pipe, or of the file, made none.");
-  const value = parsed(given);
+    throw new Error(`${origin}No record was given: the command before the pipe, or of the file, made none.`);
+  const value = parsed(given, origin);
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const other = otherFile(value, what);
-  if (other !== undefined) throw new Error(`This is ${other}`);
-  throw new Error(`The record is not a valid ${what}.\n${z.prettifyError(result.error)}`);
+  if (other !== undefined) throw new Error(`${origin}This is ${other}`);
+  throw new Error(`${origin}The record is not a valid ${what}.\n${z.prettifyError(result.error)}`);
 }
 
-function parsed(given: string): unknown {
+function parsed(given: string, origin: string): unknown {
   try {
     return parseJson(given);
   } catch {
-    throw new Error("The record is not valid JSON.");
+    throw new Error(`${origin}The record is not valid JSON.`);
   }
 }
 

@@ -166,7 +166,7 @@ describe("verify.py, of files as PowerShell writes them,", () => {
     for (const place of [0, 1, 2]) {
       const [delivered, token, issuer] = [0, 1, 2].map((at) => (at === place ? encoded : plain));
       const { code, reason } = await checked(delivered, token, issuer);
-      expect([code, reason]).toEqual([1, expect.stringMatching(/^\/.* is UTF-16; .*Set-Content -Encoding utf8$/)]);
+      expect([code, reason]).toEqual([1, expect.stringMatching(/^\/.* is not UTF-8; .*Set-Content -Encoding utf8$/)]);
     }
   });
 });

@@ -22,7 +22,7 @@ const GOOD: File = {
 const SECRETS = [MARK, (GOOD.signing_keys[1] as Record).secret, (GOOD.api_keys[0] as Record).sha256] as string[];
 /** What a fault is called: a list, a place in it and a field, or the file as a whole. */
 const NAMES_A_PLACE =
-  /(?:signing_keys|api_keys)(?:\.\d+(?:\.[a-z0-9_ .]+)?)?: |\(root\): |unknown field: |not JSON|is UTF-16/;
+  /(?:signing_keys|api_keys)(?:\.\d+(?:\.[a-z0-9_ .]+)?)?: |\(root\): |unknown field: |not JSON|is not UTF-8/;
 
 const folder = given(() => temporaryFolder());
 afterAll(async () => {

@@ -10,7 +10,7 @@ import { useIssuers } from "./issuers-kit.ts";
 
 const issuers = useIssuers();
 const { keys, inFolder, stored, withIssuer } = issuers;
-const ADVICE = "is UTF-16; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8.\n";
+const ADVICE = "is not UTF-8; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8.\n";
 const RECORD = JSON.stringify({
   key_id: "bob-1",
   alg: "ed25519",

@@ -40,7 +40,7 @@ def read_key_file(path: str) -> KeyFile:
     try:
         text = decode_text(Path(path).read_bytes())
         if text is None:
-            raise RelayError("invalid_key", f"{origin} is UTF-16.", _UTF_8)
+            raise RelayError("invalid_key", f"{origin} is not UTF-8.", _UTF_8)
         members = members_of(parse_json(text))
     except OSError as problem:
         raise _invalid(f"{origin} cannot be read ({problem.strerror}).") from None

@@ -44,7 +44,11 @@ export async function* inputLines({ stdin, signal }: Input): AsyncGenerator<stri
 export function textIn(bytes: Uint8Array, origin: string, code = "usage"): string {
   const text = decodeText(bytes);
   if (text !== undefined) return text;
-  throw new Failure(code, `${origin} is UTF-16.`, "Write it as UTF-8, in PowerShell with Set-Content -Encoding utf8.");
+  throw new Failure(
+    code,
+    `${origin} is not UTF-8.`,
+    "Write it as UTF-8, in PowerShell with Set-Content -Encoding utf8.",
+  );
 }
 
 /** @param refusal of what is not JSON. The parser's own message would quote the text. */

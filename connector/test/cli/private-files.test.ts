@@ -203,7 +203,7 @@ describe("The token of a file that relay mcp is given", () => {
   });
 
   test.each(UTF_16)("is not taken from a file in %s, which is named", async (_, encoded) => {
-    const refused = { code: "usage", message: expect.stringMatching(/token is UTF-16\.$/) };
+    const refused = { code: "usage", message: expect.stringMatching(/token is not UTF-8\.$/) };
     await expect(tokenOf(encoding(encoded))).rejects.toMatchObject(refused);
   });
 

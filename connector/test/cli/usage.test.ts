@@ -53,6 +53,14 @@ describe("relay", () => {
   });
 });
 
+test("A word that a command does not take is named, unless it may be a secret", async () => {
+  const messageOf = async (...words: string[]) => jsonLines((await shell.run([...words, "--json"])).stderr)[0].message;
+  expect(await messageOf("keygen", "agnet")).toContain("keygen takes options only. It does not take the word agnet.");
+  expect(await messageOf("init", "one", "two")).toContain("the word two.");
+  expect(await hintOf(["keygen", "agent://carol"])).toContain("--agent agent://carol");
+  expect(await messageOf("keygen", "k".repeat(32))).not.toContain("kkk");
+});
+
 async function hintOf(args: string[]): Promise<string> {
   const { code, stderr } = await shell.run([...args, "--json"]);
   expect(code).toBe(2);

@@ -4,7 +4,7 @@ const UTF_16_MARKS: readonly (readonly [number, number])[] = [
 ];
 
 /** What is wrong with a text that is not decoded. It goes on a sentence that begins with the name of the file. */
-export const IS_UTF_16 = "is UTF-16; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
+export const NOT_UTF_8 = "is not UTF-8; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
 
 /**
  * The text of a file, or of standard input, that a person or their program wrote, without a byte order mark of UTF-8.
@@ -23,5 +23,5 @@ export function decodeText(bytes: Uint8Array): string | undefined {
 export function textIn(bytes: Uint8Array, origin: string): string {
   const text = decodeText(bytes);
   if (text !== undefined) return text;
-  throw new Error(`${origin} ${IS_UTF_16}.`);
+  throw new Error(`${origin} ${NOT_UTF_8}.`);
 }

@@ -1,6 +1,6 @@
 import { constants, type Stats } from "node:fs";
 import { open } from "node:fs/promises";
-import { decodeText, IS_UTF_16 } from "./file-text.ts";
+import { decodeText, NOT_UTF_8 } from "./file-text.ts";
 
 /** A file cannot be read. The message goes on a sentence that begins with its name, and holds nothing of its text. */
 export class FileError extends Error {}
@@ -21,7 +21,7 @@ export async function readRegularFile(path: string, mostBytes: number): Promise<
   if (!stats.isFile()) throw new FileError("is not a regular file");
   if (stats.size > mostBytes) throw new FileError(`is larger than ${mostBytes} bytes`);
   const text = decodeText(await file.readFile().catch(unreadable));
-  if (text === undefined) throw new FileError(IS_UTF_16);
+  if (text === undefined) throw new FileError(NOT_UTF_8);
   return { text, stats };
 }
 

@@ -95,7 +95,7 @@ describe("The key store", () => {
 
   test("does not start with a file in UTF-16, and says how to write it", async () => {
     await writeFile(path, utf16le(keysFile("one")));
-    const problem = "RELAY_KEYS_FILE: is UTF-16; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
+    const problem = "RELAY_KEYS_FILE: is not UTF-8; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
     await expect(store.start()).rejects.toEqual(new SettingsError([problem]));
   });
 

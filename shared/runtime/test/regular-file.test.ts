@@ -35,7 +35,7 @@ test.each([
 
 test.each(UTF_16)("One in %s is refused, with how to write it", async (_, encoded) => {
   await writeFile(path, encoded("{}"));
-  const message = "is UTF-16; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
+  const message = "is not UTF-8; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
   await expect(readRegularFile(path, 100)).rejects.toEqual(new FileError(message));
 });
 

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { AGENT_SCHEME } from "../../agent-id.ts";
-import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
+import { AGENT_OPTIONS, readArguments, unexpectedWord } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
@@ -48,8 +48,8 @@ from a registry. No file is overwritten.
       language: { type: "string", default: "typescript" },
       "trust-issuer": { type: "string", multiple: true },
     });
-    const [folder = ".", ...others] = positionals;
-    if (others.length > 0) throw usageError("init takes one folder.");
+    const [folder = ".", other] = positionals;
+    if (other !== undefined) throw unexpectedWord("init", "one folder", other);
     const language = languageOf(values.language);
     const http = new RelayHttp(values.url, io);
     const keyFile = values.key ?? (io.env.RELAY_KEY_FILE || undefined);

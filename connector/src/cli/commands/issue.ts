@@ -1,6 +1,6 @@
 import { AGENT_ID } from "../../agent-id.ts";
 import { issueCredential } from "../../credentials/issuing.ts";
-import { agentMissing, readArguments, wholeNumber } from "../arguments.ts";
+import { agentMissing, readArguments, unexpectedWord, wholeNumber } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { type Failure, usageError } from "../failure.ts";
@@ -35,7 +35,7 @@ Prints the credential, which is public. Its agent puts it into its key file: rel
       aud: { type: "string", multiple: true },
     });
     const { issuer: issuerFile, agent, key, aud: audience, json = false } = values;
-    if (positionals.length > 0) throw usageError("issue takes options only.");
+    if (positionals[0] !== undefined) throw unexpectedWord("issue", "options only", positionals[0]);
     if (issuerFile === undefined) throw usageError("Name the issuer's private file: --issuer FILE.");
     if (agent === undefined || !AGENT_ID.test(agent)) throw usageError(agentMissing(agent));
     if (key === undefined) throw usageError("Name the public record of the agent's key: --key FILE.");

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
 import { newAgentKey, newKeyId, type PublicRecord, publicRecord } from "../agent-key.ts";
-import { agentMissing, readArguments } from "../arguments.ts";
+import { agentMissing, readArguments, unexpectedWord } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
@@ -52,7 +52,7 @@ The record of an hmac-sha256 key holds the secret too: it is not printed, but wr
       "new-sealing-key": { type: "boolean" },
     });
     const agent = values.agent ?? "";
-    if (positionals.length > 0) throw usageError("keygen takes options only.");
+    if (positionals[0] !== undefined) throw unexpectedWord("keygen", "options only", positionals[0]);
     if (!AGENT_ID.test(agent)) throw usageError(agentMissing(agent));
     const name = agent.slice(AGENT_SCHEME.length);
     const keyId = values["key-id"] ?? newKeyId(agent);

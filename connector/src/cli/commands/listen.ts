@@ -1,5 +1,5 @@
 import { Connector } from "../../connector.ts";
-import { AGENT_OPTIONS, deliveryAgeMs, readArguments } from "../arguments.ts";
+import { AGENT_OPTIONS, deliveryAgeMs, readArguments, unexpectedWord } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { reportConnection } from "../connection-reports.ts";
 import { holdingProcess } from "../control/holder.ts";
@@ -83,7 +83,7 @@ have the agent's key, and {"follow":true}, which is answered with the connection
       "max-age": { type: "string" },
     });
     const { exec, json = false } = values;
-    if (positionals.length > 0) throw usageError("listen takes options only.");
+    if (positionals[0] !== undefined) throw unexpectedWord("listen", "options only", positionals[0]);
     if (values.reply && exec === undefined) throw usageError("--reply needs --exec.");
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io);
