@@ -25,7 +25,7 @@ export const MAX_FIELD_ERRORS = 16;
 export const HELLO_WITHIN_MS = 5000;
 
 /** Less than any attempt or look-up may take, which would end without naming the proxy. */
-export const PROXY = { answerWithinMs: 2500, maxAnswerBytes: 8192 };
+export const PROXY = { answerWithinMs: 2500 };
 
 /** From `hello` to the first register; another connection follows. The relay waits for 10 s, and then closes for good (1008). */
 export const REGISTER_WITHIN_MS = 8000;

@@ -1,4 +1,5 @@
-import { BlockList, connect, isIP, type Socket } from "node:net";
+import { request } from "node:http";
+import { BlockList, isIP, type Socket } from "node:net";
 import { unescape as decoded } from "node:querystring";
 import { PROXY } from "../limits.ts";
 import { type FailedRequest, mayPass, type NetworkError, networkErrorOf, retryAfterOf } from "../network-errors.ts";
@@ -24,17 +25,8 @@ export interface NamedProxy {
   readonly url: URL;
 }
 
-/** What a proxy said, and how its connection failed. */
-interface ProxyAnswer {
-  readonly head: string;
-  readonly error?: FailedRequest;
-}
-
 /** User and password, IPv6 or another host, port. The last @ ends the password. */
 const PROXY_ADDRESS = /^(?:http:\/\/)?(?:[^/?#\\]*@)?(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?\/?$/i;
-const STATUS_LINE = /^HTTP\/1\.\d (\d{3})[ \r\n]/;
-const HEAD = /^.*?\n\r?\n/s;
-const RETRY_AFTER = /\nretry-after:[ \t]*([^\r\n]*?)[ \t]*\r?\n/i;
 
 /** A proxy made no connection. */
 export class ProxyFailure extends Error {
@@ -129,60 +121,45 @@ export function shownProxy({ variable, url }: NamedProxy): string {
 /** Asks the proxy once. Rejects with a ProxyFailure. Source: RFC 9110, section 9.3.6. */
 export async function tunnelTo(target: Target, named: NamedProxy, signal: AbortSignal): Promise<Socket> {
   const { variable, url } = named;
-  const socket = connect(Number(url.port) || 80, bare(url.hostname));
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const inTime = AbortSignal.timeout(PROXY.answerWithinMs);
-  const { head, error } = await answerOn(socket, connectRequest(target, url), AbortSignal.any([signal, inTime]));
-  const status = Number(STATUS_LINE.exec(head)?.[1]);
-  const isYes = status >= 200 && status < 300;
-  if (isYes && HEAD.test(head)) return socket;
-  socket.destroy();
-  // A refusal counts, however its headers end.
-  if (status && !isYes) throw refusal(status, head, named, target);
-  const [what, retry] = inTime.aborted ? (["does not answer", "later"] as const) : failureOf(head, error);
-  const hint = `Start the proxy, correct ${variable}, or name ${target.host} in NO_PROXY.`;
-  throw new ProxyFailure({ why: `${shownProxy(named)} ${what}`, hint, retry });
+  const asked = request({
+    method: "CONNECT",
+    host: bare(url.hostname),
+    port: Number(url.port) || 80,
+    path: target.place,
+    headers: { host: target.place, ...authorization(url) },
+    agent: false,
+    signal: AbortSignal.any([signal, inTime]),
+  });
+  asked.on("connect", ({ statusCode = 0, headers }, socket: Socket) => {
+    if (statusCode >= 200 && statusCode < 300) return resolve(socket);
+    socket.destroy();
+    reject(refusal(statusCode, retryAfterOf(headers["retry-after"]), named, target));
+  });
+  asked.on("error", (error: FailedRequest) => {
+    const [what, retry] = inTime.aborted ? (["does not answer", "later"] as const) : failureOf(error);
+    const hint = `Start the proxy, correct ${variable}, or name ${target.host} in NO_PROXY.`;
+    reject(new ProxyFailure({ why: `${shownProxy(named)} ${what}`, hint, retry }));
+  });
+  asked.end();
+  return await promise;
 }
 
-/** What a proxy says until its headers end, it speaks no HTTP, its connection ends, or the signal aborts. */
-async function answerOn(socket: Socket, request: string, signal: AbortSignal): Promise<ProxyAnswer> {
-  const giveUp = () => socket.destroy(signal.reason);
-  signal.addEventListener("abort", giveUp);
-  let head = "";
-  try {
-    signal.throwIfAborted();
-    socket.write(request);
-    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
-      head += chunk.toString("latin1");
-      const { length } = HEAD.exec(head)?.[0] ?? head;
-      // What follows is the relay's.
-      if (length < head.length) socket.unshift(Buffer.from(head.slice(length), "latin1"));
-      head = head.slice(0, length);
-      if (HEAD.test(head) || !isHttp(head)) break;
-    }
-    return { head };
-  } catch (error) {
-    return { head, error: error as FailedRequest };
-  } finally {
-    signal.removeEventListener("abort", giveUp);
-  }
-}
-
-/** @param head as much as has come. */
-function isHttp(head: string): boolean {
-  const isStatusLine = head.includes("\n") ? STATUS_LINE.test(head) : "HTTP/1.".startsWith(head.slice(0, 7));
-  return isStatusLine && head.length <= PROXY.maxAnswerBytes;
-}
-
-function failureOf(head: string, error?: FailedRequest): readonly [what: string, retry: NetworkError["retry"]] {
-  if (!isHttp(head)) return ["does not speak HTTP", "fix"];
-  if (error === undefined || error.code === "ECONNRESET") return ["ended the connection", "later"];
+function failureOf(error: FailedRequest): readonly [what: string, retry: NetworkError["retry"]] {
+  if (error.code === "ECONNRESET") return ["ended the connection", "later"];
+  if (error.code?.startsWith("HPE_")) return ["does not speak HTTP", "fix"];
   return [`is not reachable: ${networkErrorOf(error).why}`, "later"];
 }
 
-function refusal(status: number, head: string, named: NamedProxy, { host, place }: Target): ProxyFailure {
+function refusal(
+  status: number,
+  retryAfterMs: number | undefined,
+  named: NamedProxy,
+  { host, place }: Target,
+): ProxyFailure {
   const { variable, url } = named;
   const why = `${shownProxy(named)} answered with ${status}`;
-  const retryAfterMs = retryAfterOf(RETRY_AFTER.exec(head)?.[1]);
   const failed = (hint: string, retry: NetworkError["retry"]) =>
     new ProxyFailure({ why, hint, retry, retryAfterMs }, status);
   if (status === 407) {
@@ -194,9 +171,9 @@ function refusal(status: number, head: string, named: NamedProxy, { host, place 
   return failed(`It does not connect to ${place}: ask who runs it, or name ${host} in NO_PROXY.`, "fix");
 }
 
-function connectRequest({ place }: Target, { username, password }: URL): string {
+/** Source: RFC 7617, section 2. */
+function authorization({ username, password }: URL): Record<string, string> {
+  if (username === "" && password === "") return {};
   const pair = `${decoded(username)}:${decoded(password)}`;
-  // Source: RFC 7617, section 2.
-  const authorization = `Proxy-Authorization: Basic ${Buffer.from(pair).toString("base64")}\r\n`;
-  return `CONNECT ${place} HTTP/1.1\r\nHost: ${place}\r\n${username || password ? authorization : ""}\r\n`;
+  return { "proxy-authorization": `Basic ${Buffer.from(pair).toString("base64")}` };
 }
