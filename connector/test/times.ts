@@ -1,8 +1,9 @@
 import { jest } from "@jest/globals";
 import { until } from "../../test/support/until.ts";
+import { type HttpAnswer, HttpClient } from "../src/http-client.ts";
 import { LOOK_UP, MANIFEST } from "../src/limits.ts";
 
-/** How tests move time. What is held stays so until `jest.restoreAllMocks()`. */
+/** How tests move time, and what they have connectors hear over HTTP. What is held stays so until `jest.restoreAllMocks()`. */
 
 /** A wait that no test sits out. */
 export const LONG_MS = 1_000_000;
@@ -123,4 +124,21 @@ export function waitForLookUps(): void {
     setTime(times, "waitMs", LONG_MS);
     setTime(times.answer, "timeoutMs", LONG_MS);
   }
+}
+
+/** What a relay, or something else, answers over HTTP. */
+export const said = (body: object | string, status = 200): HttpAnswer => ({
+  status,
+  headers: {},
+  text: typeof body === "string" ? body : JSON.stringify(body),
+});
+
+/** Has connectors ask this in place of their relay. @param answer `asked` asks the relay. */
+export function answerLookUps(
+  answer: (path: string, asked: () => Promise<HttpAnswer>) => HttpAnswer | Promise<HttpAnswer>,
+) {
+  const { ask } = HttpClient.prototype;
+  return jest.spyOn(HttpClient.prototype, "ask").mockImplementation(async function (this: HttpClient, ...given) {
+    return await answer(given[0], () => ask.apply(this, given));
+  });
 }

@@ -1,6 +1,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { calculateJwkThumbprint } from "jose";
-import { signed } from "../../../test/support/agent.ts";
+import { sessionIdOf } from "relay-window/acceptance/envelope-digest.ts";
+import { canonical, signed } from "../../../test/support/agent.ts";
 import type { IssuerRecord } from "../../src/credentials/issuer-record.ts";
 import { type Credential, readCredential } from "../../src/credentials/read-credential.ts";
 import type { Envelope } from "../../src/types.ts";
@@ -56,12 +57,17 @@ export async function credential(claims: object = {}, header: object = {}, issue
 }
 
 /** An envelope that the keys sign. */
-export function envelopeOf(keys: Keys, fields: Partial<Envelope> = {}): Envelope {
+export function envelopeOf(keys: Keys, fields: Partial<Envelope> = {}, keyId = `jkt-${keys.thumbprint}`): Envelope {
   const key = {
-    keyId: `jkt-${keys.thumbprint}`,
+    keyId,
     sign: (text: string) => sign(null, Buffer.from(text), keys.privateKey).toString("base64url"),
   };
   return signed(key, { type: "message.send", from: "agent://acme.bob", to: "agent://alice", ts: NOW, ...fields });
+}
+
+/** The id that the relay gives to the session of a request. */
+export function sessionOf({ sig, ...request }: Envelope): string {
+  return sessionIdOf(`${canonical(request).slice(0, -1)},"sig":"${sig}"}`, 0);
 }
 
 /** Another last character, whose unused bits are not zero: a second spelling of the same bytes. */
