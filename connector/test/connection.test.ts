@@ -1,38 +1,350 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, jest, test } from "@jest/globals";
-import { WebSocketServer } from "ws";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { type WebSocket, WebSocketServer } from "ws";
+import type { Frame } from "../../test/support/agent.ts";
+import { until } from "../../test/support/until.ts";
 import { Clock } from "../src/clock.ts";
 import { Connection, type ConnectionEnd } from "../src/connection.ts";
+import { Connector, type ConnectorOptions } from "../src/index.ts";
 import { Presence } from "../src/presence.ts";
+import { errorOf, record, testAgent, untilState } from "./kit.ts";
+import { holdIntervals, leapingTime, Waits, waitForLookUps } from "./times.ts";
 
-test("A register that cannot be signed ends the connection for good, and says why", async () => {
-  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
-  await once(server, "listening");
-  server.on("connection", (client) => client.send('{"frame":"hello"}'));
-  const fault = new TypeError("a fault");
-  const clock = new Clock();
-  const presence = new Presence({
-    agent: "agent://alice",
-    relay: "relay",
-    acceptFrom: undefined,
-    clock,
-    beforeRegister: () => Promise.reject(fault),
-    registrations: () => [],
-    presented: () => {},
+/** One connection of an agent to a relay that says just what a test tells it to, until its end. */
+
+const { agent, key } = testAgent("alice");
+const BOB = "agent://bob";
+const MINUTE_MS = 60_000;
+
+class ScriptedRelay {
+  /** Envelopes that came. */
+  readonly came: Frame[] = [];
+  connections = 0;
+  /** Members of `hello`, beside its time. */
+  hello: object = {};
+  /** The answer to an envelope; undefined for none. */
+  answer: (envelope: Frame) => object | undefined = () => ({ frame: "ack" });
+  /** What it answers over HTTP. */
+  http: () => Promise<string> = async () => "{}";
+  readonly #server = createServer(async (_, response) => response.end(await this.http()));
+  readonly #sockets = new WebSocketServer({ server: this.#server });
+
+  get url(): string {
+    return `ws://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  get clients(): WebSocket[] {
+    return [...this.#sockets.clients];
+  }
+
+  async start(): Promise<void> {
+    await once(this.#server.listen(0, "127.0.0.1"), "listening");
+    this.#sockets.on("connection", (client) => {
+      this.connections += 1;
+      client.send(JSON.stringify({ frame: "hello", server_time: Date.now(), ...this.hello }));
+      client.on("message", (text) => {
+        const envelope = JSON.parse(String(text));
+        this.came.push(envelope);
+        const answer = this.answer(envelope);
+        const common = { envelope_id: envelope.id, target_delivery: { status: "online", can_deliver_realtime: true } };
+        if (answer !== undefined) client.send(JSON.stringify({ ...common, ...answer }));
+      });
+    });
+  }
+
+  tell(...frames: object[]): void {
+    for (const client of this.clients) for (const frame of frames) client.send(JSON.stringify(frame));
+  }
+
+  /** Resolves when the agents are gone. */
+  async close(code: number): Promise<void> {
+    const gone = this.clients.map((client) => once(client, "close"));
+    for (const client of this.clients) client.close(code);
+    await Promise.all(gone);
+  }
+
+  of(type: string): Frame[] {
+    return this.came.filter((envelope) => envelope.type === type);
+  }
+
+  async stop(): Promise<void> {
+    for (const client of this.clients) client.terminate();
+    this.#server.closeAllConnections();
+    await new Promise((closed) => this.#server.close(closed));
+  }
+}
+
+let relay: ScriptedRelay;
+const connectors: Connector[] = [];
+
+beforeEach(async () => {
+  relay = new ScriptedRelay();
+  await relay.start();
+});
+afterEach(async () => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+  await Promise.all(connectors.splice(0).map((connector) => connector.close()));
+  await relay.stop();
+});
+
+function alice(options: Partial<ConnectorOptions> = {}): Connector {
+  const connector = new Connector({ url: relay.url, agent, key, takeOver: true, ...options });
+  connectors.push(connector);
+  return connector;
+}
+
+async function online(options?: Partial<ConnectorOptions>): Promise<Connector> {
+  const connector = alice(options);
+  await connector.start();
+  return connector;
+}
+
+const refusal = (code: string, more: object = {}) => ({ frame: "error", code, retry_after_ms: 1, ...more });
+
+describe("A register", () => {
+  test("that cannot be signed ends the connection for good, and says why", async () => {
+    const fault = new TypeError("a fault");
+    const [clock, end] = [new Clock(), Promise.withResolvers<ConnectionEnd>()];
+    const presence = new Presence({
+      ...{ agent, relay: "relay", acceptFrom: undefined, clock, registrations: () => [], presented: () => {} },
+      beforeRegister: () => Promise.reject(fault),
+    });
+    const others = { greeted: jest.fn(), registered: jest.fn(), frame: jest.fn(), presenceRefused: jest.fn() };
+    const events = { ...others, ended: (_: Connection, why: ConnectionEnd) => end.resolve(why) };
+    const connection = new Connection({ url: relay.url, usesProxy: false, clock, presence, events });
+    connection.open();
+    expect((await end.promise).error).toMatchObject({ code: "invalid_key", cause: fault });
+    await connection.close();
   });
-  const end = Promise.withResolvers<ConnectionEnd>();
-  const others = { greeted: jest.fn(), registered: jest.fn(), frame: jest.fn(), presenceRefused: jest.fn() };
-  const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const connection = new Connection({
-    url,
-    usesProxy: false,
-    clock,
-    presence,
-    events: { ...others, ended: (_, why) => end.resolve(why) },
+
+  test.each(["unavailable", "over_capacity", "rate_limited", "internal_error"])(
+    "that is refused for the moment (%s) is repeated, on the same connection",
+    async (code) => {
+      relay.answer = () => (relay.came.length < 3 ? refusal(code) : { frame: "ack" });
+      await online();
+      expect([relay.connections, relay.of("agent.register").length]).toEqual([1, 3]);
+    },
+  );
+
+  test("whose clock is refused is signed anew by the relay's, once", async () => {
+    relay.hello = { server_time: undefined };
+    const inAnHour = () => Date.now() + 60 * MINUTE_MS;
+    relay.answer = () =>
+      relay.came.length === 1 ? refusal("clock_skew", { server_time: inAnHour() }) : { frame: "ack" };
+    await online();
+    expect(relay.came).toHaveLength(2);
+    expect(Math.abs(relay.came[1]?.ts - inAnHour())).toBeLessThan(MINUTE_MS);
+    relay.answer = () => refusal("clock_skew", { server_time: inAnHour(), retry: "fix" });
+    await expect(alice().start()).rejects.toMatchObject({ code: "clock_skew", retry: "fix" });
+    expect(relay.came).toHaveLength(4);
   });
-  connection.open();
-  expect((await end.promise).error).toMatchObject({ code: "invalid_key", cause: fault });
-  await connection.close();
-  server.close();
+
+  test("that nobody answers ends with its caller, who aborts the start: the connector is closed, and says why", async () => {
+    relay.answer = () => undefined;
+    const connector = alice();
+    const why = { code: "aborted", cause: { name: "TimeoutError" } };
+    await expect(connector.start({ signal: AbortSignal.timeout(50) })).rejects.toMatchObject(why);
+    expect(connector.state.status).toBe("closed");
+  });
+});
+
+describe("A heartbeat", () => {
+  /** A send that is refused so has the connector send a heartbeat at once, which is refused with this code. */
+  async function refusedWith(code: string): Promise<Connector> {
+    const connector = await online();
+    relay.answer = ({ type }) => refusal(type === "agent.heartbeat" ? code : "not_registered");
+    connector.send(BOB, {}).catch(() => {});
+    return connector;
+  }
+
+  test("goes out as often as hello asks for", async () => {
+    relay.hello = { limits: { heartbeat_interval_ms: 300 } };
+    await online();
+    await until("two are out", () => relay.of("agent.heartbeat").length > 1);
+  });
+
+  test("that is refused for another reason is reported, and the connection stays", async () => {
+    const connector = await refusedWith("invalid_envelope");
+    const { errors, states } = record(connector);
+    await until("two are reported", () => errors.length > 1);
+    expect([new Set(errors.map(({ code }) => code)), states]).toEqual([new Set(["invalid_envelope"]), []]);
+  });
+
+  test.each([
+    ["not_registered", "superseded"],
+    ["unknown_key", "key_revoked"],
+    ["key_not_allowed", "key_revoked"],
+  ])("that is refused as %s ends the connector, whether or not a close follows: %s", async (refused, code) => {
+    const connector = await refusedWith(refused);
+    await untilState(connector, "closed");
+    expect(connector.state).toMatchObject({ error: { code } });
+    await expect(connector.send(BOB, {})).rejects.toMatchObject({ code });
+    await expect(connector[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code });
+  });
+});
+
+describe("A connection", () => {
+  test("that is superseded is not taken back, though the close gets lost", async () => {
+    const connector = await online();
+    relay.tell({ frame: "notice", notice: "superseded" });
+    await untilState(connector, "closed");
+    expect([connector.state, relay.connections]).toMatchObject([{ error: { code: "superseded" } }, 1]);
+  });
+
+  test("that brings frames in, and carries nothing out, is given up", async () => {
+    relay.hello = { limits: { heartbeat_interval_ms: 400 } };
+    relay.answer = ({ type }) => (type === "agent.register" ? { frame: "ack" } : undefined);
+    const connector = await online();
+    const states: object[] = [];
+    connector.on("state", (state) => states.push(state));
+    await until("it is given up", () => {
+      relay.tell({ frame: "notice", notice: "slow_down", envelopes_per_second: 0, bytes_per_second: 0 });
+      return states.length > 0;
+    });
+    expect(states[0]).toMatchObject({ status: "reconnecting", reason: "lost", closeCode: 1006 });
+  });
+
+  test("whose envelopes are answered stays, however long the answer to its heartbeat takes", async () => {
+    holdIntervals();
+    const leap = leapingTime();
+    relay.answer = ({ type }) => (type === "agent.heartbeat" ? undefined : { frame: "ack" });
+    const connector = await online();
+    const { states } = record(connector);
+    const seconds = (count: number) => jest.advanceTimersByTime(count * 1000);
+    leap(15_000);
+    seconds(1);
+    await until("a heartbeat is out", () => relay.of("agent.heartbeat").length > 0);
+    for (let n = 0; n < 6; n += 1) {
+      seconds(8);
+      await connector.send(BOB, {});
+    }
+    expect(states).toEqual([]);
+  });
+
+  test("of a disposed connector has ended", async () => {
+    {
+      await using connector = alice();
+      await connector.start();
+      expect(relay.clients).toHaveLength(1);
+    }
+    await until("it has ended", () => relay.clients.length === 0);
+  });
+
+  test("keeps no program that closed it from its exit, although the relay reads nothing any more", async () => {
+    relay.answer = () => {
+      for (const client of relay.clients) setImmediate(() => client.pause());
+      return { frame: "ack" };
+    };
+    const program = `const { Connector } = await import(${JSON.stringify(new URL("../src/index.ts", import.meta.url))});
+      const connector = new Connector(${JSON.stringify({ url: relay.url, agent, key, takeOver: true })});
+      await connector.start();
+      await connector.close();`;
+    const stdio = ["ignore", "ignore", "inherit"] as const;
+    const running = spawn(process.execPath, ["--input-type=module", "--eval", program], { stdio: [...stdio] });
+    await until("it has exited", () => running.exitCode !== null).finally(() => running.kill("SIGKILL"));
+    expect(running.exitCode).toBe(0);
+  });
+});
+
+test("A message says what was meant at the time of the call, whatever becomes of the payload", async () => {
+  const connector = await online();
+  const payload = { word: "before" };
+  const sent = connector.send(BOB, payload);
+  payload.word = "after";
+  await sent;
+  expect(relay.of("message.send")).toMatchObject([{ payload: { word: "before" } }]);
+});
+
+describe("What was promised to an agent before its connection ended", () => {
+  let number: number;
+  /** A delivery under a key that the relay is asked about. */
+  const delivery = (fields: object = {}, key_id = "gateway-unheard-of") => {
+    number += 1;
+    const common = { id: `e-${number}`, type: "message.send", from: BOB, to: agent, ts: Date.now(), sig: "s" };
+    return { frame: "deliver", envelope: { ...common, key_id, payload: { n: number }, ...fields } };
+  };
+  /** Ends what it is asked about. */
+  let check: () => void;
+
+  beforeEach(() => {
+    number = 0;
+    waitForLookUps();
+    const answer = Promise.withResolvers<string>();
+    relay.http = () => answer.promise;
+    check = () => answer.resolve("{}");
+  });
+
+  /** What the agent is told, in its order. */
+  function told(connector: Connector): unknown[] {
+    const all: unknown[] = [];
+    connector.on("delivery", ({ payload }) => all.push(payload.n));
+    connector.on("state", ({ status }) => all.push(status));
+    return all;
+  }
+
+  /** All that was told before has come. */
+  async function cameIn(connector: Connector): Promise<void> {
+    const { errors } = record(connector);
+    relay.tell(refusal("rate_limited"));
+    await until("it has read all of it", () => errors.length === 1);
+  }
+
+  test.each([1001, 1011])("with %d, after which it reconnects, is handed over", async (closeCode) => {
+    const connector = await online();
+    const events = told(connector);
+    relay.tell(delivery(), delivery());
+    await relay.close(closeCode);
+    await untilState(connector, "reconnecting");
+    check();
+    await until("both are handed over", () => events.includes(2));
+    expect(events.filter((event) => typeof event === "number")).toEqual([1, 2]);
+  });
+
+  test("by itself is handed over before its close resolves, and its loop ends", async () => {
+    const connector = await online();
+    relay.tell(delivery(), delivery());
+    await cameIn(connector);
+    const events = told(connector);
+    const read = (async () => {
+      const all: unknown[] = [];
+      for await (const { payload } of connector) all.push(payload.n);
+      return all;
+    })();
+    const closed = connector.close();
+    await until("it is gone", () => relay.clients.length === 0);
+    check();
+    await closed;
+    expect([events, await read]).toEqual([
+      [1, 2, "closed"],
+      [1, 2],
+    ]);
+  });
+
+  test("can be the reply to a question, whatever ended the connection", async () => {
+    const connector = await online();
+    const reply = connector.ask(BOB, {});
+    await until("it is asked", () => relay.of("message.send").length === 1);
+    const [{ task_id }] = relay.of("message.send") as [Frame];
+    relay.tell(delivery({ type: "message.reply", task_id }));
+    await relay.close(4409);
+    check();
+    expect(await reply).toMatchObject({ payload: { n: 1 } });
+  });
+
+  test("is handed over within two seconds, however many look-ups the relay has wait", async () => {
+    const connector = await online();
+    const { deliveries } = record(connector);
+    const waits = new Waits();
+    relay.tell(...Array.from({ length: 40 }, (_, n) => delivery({}, `jkt-${String(n).padStart(43, "A")}`)));
+    await relay.close(4409);
+    await waits.end(2000);
+    await untilState(connector, "closed");
+    expect(deliveries).toHaveLength(40);
+    expect(await errorOf(connector.send(BOB, {}))).toMatchObject({ code: "superseded" });
+    check();
+  });
 });

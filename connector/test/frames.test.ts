@@ -1,16 +1,24 @@
 import { expect, test } from "@jest/globals";
-import { type ErrorFrame, readFrame, waitOf } from "../src/frames.ts";
+import { SignedEnvelope as RelaysEnvelope } from "relay-protocol/contract/envelope.ts";
+import { isRefusal } from "relay-protocol/intake/refusal.ts";
+import { decode } from "relay-protocol/intake/steps.ts";
+import { ENVELOPE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
+import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/frames.ts";
+import { type DeliverFrame, type ErrorFrame, readFrame, waitOf } from "../src/frames.ts";
 import {
   ANNOUNCED_DEFAULTS,
   MAX_ASKED_WAIT_MS,
+  MAX_RECEIVED_BYTES,
   MAX_TIME_MS,
   MIN_HEARTBEAT_INTERVAL_MS,
   RETRY_AFTER_MS,
 } from "../src/limits.ts";
+import { readEnvelope } from "../src/read-envelope.ts";
 
+const [MEGABYTE, LONGEST_AGENT] = ["x".repeat(1_000_000), `agent://${"a".repeat(63)}`] as const;
 const TIME = "2026-11-22T00:00:00.000Z";
 const TIMES = { created_at_iso: TIME, expires_at_iso: TIME, decided_at_iso: TIME };
-const [ONE, TWO] = ["1", "2"].map((digit) => `ses_${digit.repeat(26)}`);
+const [ONE, TWO] = ["1", "2"].map((digit) => `ses_${digit.repeat(26)}`) as [string, string];
 
 /** The longest time that a timer of the platform holds: it takes a longer one for 1 ms. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -110,7 +118,7 @@ test.each([ONE, `${ONE}1`, "x".repeat(30_000), 1])(
 
 test("The session of an ack is an id of one, or none", () => {
   const ack = (session_id: string) => readFrame(JSON.stringify({ frame: "ack", session_id }));
-  expect(ack(ONE as string)).toMatchObject({ sessionId: ONE });
+  expect(ack(ONE)).toMatchObject({ sessionId: ONE });
   expect(ack("x".repeat(30_000))).toMatchObject({ sessionId: "" });
 });
 
@@ -157,3 +165,116 @@ test.each(["x", "\n", "\u{1f44d}"])(
     }
   },
 );
+
+test("Members that JSON.parse would take for those of an earlier delivery are read as they were signed", () => {
+  // As texts: an object would tell V8 of its names.
+  for (const name of ["\\\\", "\\n", '\\"']) {
+    const { envelope } = readFrame(`{"frame":"deliver","envelope":{"payload":{"":1,"${name}":2}}}`) as DeliverFrame;
+    const { payload } = envelope as { payload: object };
+    expect(JSON.stringify(payload)).toBe(`{"":1,"${name}":2}`);
+  }
+});
+
+test.each([
+  7,
+  { frame: "later" },
+  { frame: "notice", notice: "later" },
+  { frame: "notice", notice: "pending_sessions" },
+  { frame: "notice", notice: "decided_sessions" },
+  { frame: "ack" },
+  { frame: "hello" },
+  { frame: "error" },
+  { frame: "deliver" },
+])("A frame of no known kind, or without its members, breaks nothing (%#)", (frame) => {
+  expect(() => readFrame(JSON.stringify(frame))).not.toThrow();
+});
+
+test("A notice to slow down says what the relay reads of one connection", () => {
+  const notice = { notice: "slow_down", envelopes_per_second: 200, bytes_per_second: 524_288 };
+  expect(readFrame(JSON.stringify({ frame: "notice", ...notice }))).toEqual({
+    frame: "notice",
+    notice: { kind: "slow_down", envelopesPerSecond: 200, bytesPerSecond: 524_288 },
+  });
+});
+
+const SIGNED = "x".repeat(ENVELOPE_LIMITS.maxFrameBytes + `,"sig":"${"A".repeat(86)}"`.length);
+const pending = { sessionId: ONE, requester: LONGEST_AGENT, createdAt: 0, expiresAt: 0 };
+const decided = { sessionId: ONE, target: LONGEST_AGENT, status: "approved", decidedAt: 0 } as const;
+
+test.each([
+  ["an envelope", deliverFrame(ONE, SIGNED)],
+  ["requests", pendingSessionsNotice(LONGEST_AGENT, Array(SESSION_LIMITS.maxPendingPerTarget).fill(pending))],
+  ["decisions", decidedSessionsNotice(LONGEST_AGENT, Array(SESSION_LIMITS.maxDecidedKept).fill(decided))],
+])("The largest frame of the relay is within the bound: %s", (_, frame) => {
+  expect(Buffer.byteLength(frame)).toBeLessThanOrEqual(MAX_RECEIVED_BYTES);
+});
+
+const ENVELOPE = {
+  id: "env_1",
+  type: "message.send",
+  from: "agent://alice",
+  to: "agent://bob",
+  task_id: "t",
+  payload: {},
+  ts: 1,
+  key_id: "alice-1",
+  sig: "A".repeat(86),
+};
+
+test.each([
+  {},
+  { task_id: undefined },
+  { task_id: "🙂".repeat(128) },
+  { id: "i".repeat(128), task_id: "t".repeat(128), key_id: "k".repeat(128), from: LONGEST_AGENT, to: LONGEST_AGENT },
+  { type: `message.${"t".repeat(32)}` },
+  { type: "session.request", payload: { purpose: "p" } },
+  { sig: "A".repeat(43) },
+  { id: "i".repeat(129) },
+  { id: MEGABYTE },
+  { id: "a b" },
+  { id: "" },
+  { type: MEGABYTE },
+  { type: `message.${"t".repeat(33)}` },
+  { type: "other.send" },
+  { type: `${MEGABYTE}.send` },
+  { from: `${LONGEST_AGENT}a` },
+  { from: "alice" },
+  { to: MEGABYTE },
+  { task_id: "t".repeat(129) },
+  { task_id: "🙂".repeat(129) },
+  { task_id: "" },
+  { task_id: null },
+  { key_id: "k".repeat(129) },
+  { key_id: MEGABYTE },
+  { sig: 1 },
+  { ts: "1" },
+  { payload: [] },
+])("What a relay would not have taken is no envelope (%#)", (changes) => {
+  const envelope = JSON.parse(JSON.stringify({ ...ENVELOPE, ...changes }));
+  const isRelays = RelaysEnvelope.safeParse(envelope).success;
+  expect(readEnvelope(envelope)).toEqual(isRelays ? envelope : undefined);
+});
+
+test("A task whose id has a lone surrogate is none for the connector, as it is none for the relay", () => {
+  const envelope = { ...ENVELOPE, task_id: "\ud800" };
+  expect(isRefusal(decode(JSON.stringify(envelope)))).toBe(true);
+  expect(readEnvelope(envelope)).toBeUndefined();
+});
+
+const nested = (levels: number) => `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
+const listed = (items: number) => `{"a":[${Array(items).fill("[]")}]}`;
+
+test.each([
+  ["32 levels", nested(32)],
+  ["33 levels", nested(33)],
+  ["5,000 levels", nested(5000)],
+  ["2,000 members", listed(1999)],
+  ["2,001 members", listed(2000)],
+  ["__proto__ as a member name", '{"a":{"__proto__":1}}'],
+  ["a lone surrogate", '{"a":"\\ud800"}'],
+  ["a number that is no double", '{"a":1e999}'],
+])("A payload is one for the connector if it is one for the relay: %s", (_, payload) => {
+  const text = JSON.stringify(ENVELOPE).replace('"payload":{}', `"payload":${payload}`);
+  const envelope = JSON.parse(text);
+  expect(readEnvelope(envelope) === undefined).toBe(isRefusal(decode(text)));
+});

@@ -4,8 +4,7 @@ import { LOOK_MS } from "../../src/cli/session-decision.ts";
 import { HttpClient } from "../../src/http-client.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
-import { answerLookUps, said } from "../look-ups.ts";
-import { leapingTime, Waits } from "../times.ts";
+import { answerLookUps, leapingTime, said, Waits } from "../times.ts";
 import { CommandLine } from "./kit.ts";
 
 /** Agents of one issuer, which the relay knows and all of them pin; their keys stand in no list. */
