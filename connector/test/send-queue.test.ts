@@ -1,11 +1,11 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, jest, test } from "@jest/globals";
+import { fc } from "../../test/support/fast-check.ts";
 import { until } from "../../test/support/until.ts";
 import { RelayError } from "../src/errors.ts";
 import { errorOf } from "./kit.ts";
-import { useSendQueue } from "./send-queue-scene.ts";
+import { TestWriter, useSendQueue, visitsIn } from "./send-queue-scene.ts";
 import { holdWaits, LONG_MS, Waits } from "./times.ts";
-import { visitsIn } from "./visits.ts";
 
 const scene = useSendQueue();
 const { add, connect, ack, refuse } = scene;
@@ -79,16 +79,6 @@ describe("The send queue", () => {
     ack("a");
     await until("the others are out", () => writer.texts.length === 8);
     expect(writer.ids.slice(5)).toEqual(["b", "c", "d"]);
-  });
-
-  test("sends what goes to another target past one envelope to a target that is out of reach", async () => {
-    void add("refused", PATIENT);
-    const writer = await connect();
-    await until("it is out", () => writer.texts.length === 1);
-    refuse("refused", "unavailable", LONG_MS);
-    void scene.addTo("agent://carol", "to carol");
-    await until("the other is out", () => writer.texts.length === 2);
-    expect(writer.ids).toEqual(["refused", "to carol"]);
   });
 
   test("sends what waits for a target on the next connection, whatever held that target on the last one", async () => {
@@ -392,6 +382,71 @@ describe("A send that ends without an answer", () => {
       retryAfterMs: 1,
     });
   });
+});
+
+describe("When the key of an envelope has ended", () => {
+  test("what may have been accepted is not signed anew", async () => {
+    const first = await connect();
+    const answer = add("a");
+    await until("it went out", () => first.ids.length === 1);
+    expect(scene.sendQueue.needs(scene.signer.keyId)).toBe(true);
+    scene.sendQueue.pause();
+    const second = new TestWriter(scene.signer, 1000);
+    second.ended.add(scene.signer.keyId);
+    scene.sendQueue.resume(second);
+    expect(await errorOf(answer)).toMatchObject({ code: "outcome_unknown", outcome: "unknown" });
+    expect([second.ids, scene.sendQueue.needs(scene.signer.keyId)]).toEqual([[], false]);
+  });
+
+  test("what was refused for the moment needs it too, and is not signed anew either", async () => {
+    const writer = await connect();
+    const answer = add("a");
+    await until("it went out", () => writer.ids.length === 1);
+    refuse("a", "rate_limited");
+    expect(scene.sendQueue.needs(scene.signer.keyId)).toBe(true);
+    writer.ended.add(scene.signer.keyId);
+    expect(await errorOf(answer)).toMatchObject({ code: "rate_limited", outcome: "refused" });
+    expect([writer.ids, scene.sendQueue.needs(scene.signer.keyId)]).toEqual([["a"], false]);
+  });
+});
+
+/** What a relay that lies, and time, can do to three sends. */
+const HAPPENINGS: Readonly<Record<string, (writer: TestWriter, id: string) => void>> = {
+  "a lie about the time": () => scene.clock.measure(Date.now() + 290_000),
+  another: () => scene.clock.measure(Date.now() - 3_600_000),
+  "time goes by": () => jest.spyOn(Date, "now").mockReturnValue(Date.now() + 200_000),
+  "the clock is refused": (_, id) => refuse(id, "clock_skew"),
+  "the rate is": (_, id) => refuse(id, "rate_limited"),
+  "the agent is": (_, id) => refuse(id, "not_registered"),
+  "an outage": (_, id) => refuse(id, "unavailable"),
+  "the key ends": (writer) => void writer.ended.add(scene.signer.keyId),
+  "a lost connection": () => scene.sendQueue.pause(),
+};
+
+test("Whatever a relay answers and whatever time it tells, an id goes out with one signature", async () => {
+  const happening = fc.tuple(fc.constantFrom(...Object.keys(HAPPENINGS)), fc.constantFrom("a", "b", "c"));
+  await fc.assert(
+    fc.asyncProperty(fc.array(happening, { maxLength: 12 }), async (happenings) => {
+      scene.renewQueue();
+      const before = ["a", "b"].map((id) => add(id));
+      const writers = [await connect()];
+      for (const [what, id] of happenings) {
+        await scene.signer.sign("{}");
+        HAPPENINGS[what]?.(writers.at(-1) as TestWriter, id);
+        // A new connection ends every wait.
+        writers.push(await connect());
+      }
+      void add("c");
+      await scene.signer.sign("{}");
+      scene.end();
+      await Promise.allSettled(before);
+      jest.restoreAllMocks();
+      const texts = new Set(writers.flatMap((writer) => writer.texts));
+      const ids = writers.flatMap((writer) => writer.ids);
+      expect(texts.size).toBe(new Set(ids).size);
+    }),
+    { numRuns: 100 },
+  );
 });
 
 /** Of envelopes that are refused and go out again, until half of them have an ack and the others are aborted. */
