@@ -3,10 +3,9 @@ import { expect, test } from "@jest/globals";
 import { markedUtf8, UTF_16, utf16le } from "../../../test/support/temporary-folder.ts";
 import { decodeText } from "../../src/cli/file-text.ts";
 import { buildReceipt, requestDigest } from "../../src/receipts/receipt.ts";
-import { BOB, credential, envelopeOf, ISSUER, newKeys, RECORD } from "../credentials/kit.ts";
+import { BOB, credential, envelopeOf, ISSUER, newKeys, RECORD, sessionOf } from "../credentials/kit.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next } from "../kit.ts";
-import { sessionOf } from "../receipts/sessions.ts";
 import { CommandLine } from "./kit.ts";
 
 /** Files and standard input as PowerShell writes them. */

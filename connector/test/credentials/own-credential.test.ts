@@ -9,6 +9,7 @@ import { Signer } from "../../src/signer.ts";
 import { BOB, CLAIMS, issued, NOW, newKeys, SECONDS } from "./kit.ts";
 
 const DAY_SECONDS = 86_400;
+const OTHER = await newKeys();
 let own: OwnCredential | undefined;
 let asked = 0;
 let renewed = 0;
@@ -30,14 +31,17 @@ const BOBS_ID = `jkt-${BOB.thumbprint}`;
 const BOBS: AgentKey = { alg: "ed25519", privateKey: BOB.d };
 
 /** @param needed ids of keys whose envelopes have no answer yet. */
-async function started(first: string, needed: readonly string[] = []): Promise<OwnCredential> {
-  answer = async () => first;
+async function started(first: string | Error, needed: readonly string[] = [], key = BOBS): Promise<OwnCredential> {
+  answer = async () => {
+    if (first instanceof Error) throw first;
+    return first;
+  };
   const source = () => {
     asked += 1;
     return answer();
   };
   clock = new Clock();
-  const signer = new Signer(BOBS, clock);
+  const signer = new Signer(key, clock);
   await signer.start();
   own = new OwnCredential({
     source,
@@ -211,4 +215,25 @@ test.each([
   await passes();
   expect(await failing).toMatchObject({ code });
   expect(jest.getTimerCount()).toBeLessThanOrEqual(1);
+});
+
+test.each<[string, () => string | Error]>([
+  ["is of another key", () => issued({ cnf: { jwk: { kty: "OKP", crv: "Ed25519", x: OTHER.x } } })],
+  ["is of another agent", () => issued({ sub: "agent://acme.eve" })],
+  ["is none", () => "a.b.c"],
+  ["its callback fails to give", () => new Error("no file")],
+])("A credential that %s is refused before anything is sent", async (_, given) => {
+  const first = given();
+  const cause = first instanceof Error ? { cause: first } : {};
+  await expect(started(first)).rejects.toMatchObject({ code: "invalid_credential", ...cause });
+});
+
+test("A private key that cannot be read is told from another's by what it signs", async () => {
+  const jwk = { kty: "OKP", crv: "Ed25519", x: BOB.x, d: BOB.d };
+  const privateKey = await crypto.subtle.importKey("jwk", jwk, "Ed25519", false, ["sign"]);
+  const key = { alg: "ed25519", privateKey } as const;
+  expect((await started(issued(), [], key)).registrations()).toMatchObject([{ signer: { keyId: BOBS_ID } }]);
+  own?.stop();
+  const others = issued({ cnf: { jwk: { kty: "OKP", crv: "Ed25519", x: OTHER.x } } });
+  await expect(started(others, [], key)).rejects.toMatchObject({ code: "invalid_credential" });
 });

@@ -5,7 +5,7 @@ import { Connector, type ConnectorOptions, type CredentialWithKeys } from "../..
 import { FIRST_START, RENEWAL } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { record, untilState } from "../kit.ts";
-import { setTime } from "../times.ts";
+import { setTime, waitForLookUps } from "../times.ts";
 import { ACME, acme, GLOBEX, IssuerStage, type Party, party, secondsFromNow } from "./parties.ts";
 
 /** The next is asked for after a second at most: the rest is for a machine that stands still. */
@@ -198,6 +198,34 @@ describe("A credential is renewed with another key", () => {
     expect(new Set(deliveries.map(({ envelope }) => envelope.key_id)).size).toBeGreaterThan(2);
     expect(heard).toMatchObject({ states: [], notices: [], errors: [] });
   });
+});
+
+test("A renewal with a new sealing key opens what is sealed to it, and what was sealed to the one before", async () => {
+  waitForLookUps();
+  const pinned = { trust: { issuers: [ACME, GLOBEX] } };
+  const ann = await stage.join(await party("agent://acme.ann"), stage.url, pinned);
+  const person = await party("agent://globex.bob");
+  const renewed = await party(person.agent);
+  let next: CredentialWithKeys = { credential: await person.token(soonDue()) };
+  const bob = await stage.join(person, stage.front.url, { ...pinned, credential: async () => next });
+  const { deliveries, errors, states } = record(bob);
+  await ann.send(bob.agent, { n: 0 }, { seal: true });
+  next = { credential: await renewed.token(), key: renewed.key, sealingKeys: renewed.sealingKeys };
+  await until("it is renewed", () =>
+    registers(bob.agent).some(({ payload }) => payload.credential === next.credential),
+  );
+  // Ann looked the former credential up, and seals to it for five minutes.
+  await ann.send(bob.agent, { n: 1 }, { seal: true });
+  const cleo = await stage.join(await party("agent://acme.cleo"), stage.url, pinned);
+  await until(
+    "the relay has it",
+    async () => (await cleo.send(bob.agent, { n: 2 }, { seal: true })).delivery !== undefined,
+  );
+  await until("all are opened", () => deliveries.length === 3);
+  expect(deliveries.map(({ payload, sealed }) => [payload.n, sealed])).toEqual([0, 1, 2].map((n) => [n, true]));
+  const kids = deliveries.map(({ envelope }) => (envelope.payload as { sealed: { kid: string } }).sealed.kid);
+  expect([kids[0] === kids[1], new Set(kids).size]).toEqual([true, 2]);
+  expect([errors, states]).toEqual([[], []]);
 });
 
 describe("After a credential was revoked", () => {

@@ -1,18 +1,101 @@
-import { describe, expect, test } from "@jest/globals";
+import { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { SEALED_PAYLOAD_TEST_VECTOR } from "relay-protocol/signing/test-vectors.ts";
-import { fc } from "../../../test/support/fast-check.ts";
-import { thumbprintOf } from "../../src/credentials/public-jwk.ts";
-import { MAX_FRAME_BYTES, MAX_SEALED_BYTES } from "../../src/limits.ts";
-import { sealBytes } from "../../src/sealing/hpke.ts";
-import {
-  isSealed,
-  openPayload,
-  plaintextOf,
-  type SealedPayload,
-  sealPayload,
-} from "../../src/sealing/sealed-payload.ts";
-import { newSealingKey, SealingKeys } from "../../src/sealing/sealing-keys.ts";
-import type { Envelope, JsonObject } from "../../src/types.ts";
+import { fc } from "../../test/support/fast-check.ts";
+import { Clock } from "../src/clock.ts";
+import { thumbprintOf } from "../src/credentials/public-jwk.ts";
+import { MAX_FRAME_BYTES, MAX_SEALED_BYTES, SEALING_KEY_KEPT_MS } from "../src/limits.ts";
+import type { SealingKeyPair } from "../src/options.ts";
+import { openBytes, sealBytes } from "../src/sealing/hpke.ts";
+import { OwnSealingKeys } from "../src/sealing/own-sealing-keys.ts";
+import { isSealed, openPayload, plaintextOf, type SealedPayload, sealPayload } from "../src/sealing/sealed-payload.ts";
+import { newSealingKey, SealingKeys } from "../src/sealing/sealing-keys.ts";
+import type { Envelope, JsonObject } from "../src/types.ts";
+import { credential, NOW, SECONDS } from "./credentials/kit.ts";
+
+const hex = (text: string) => Uint8Array.from(Buffer.from(text, "hex"));
+const base64url = (text: string) => Buffer.from(text, "hex").toString("base64url");
+
+/** RFC 9180, appendix A.1.1, and its first encryption: the one of a single-shot. */
+const VECTOR = {
+  info: "4f6465206f6e2061204772656369616e2055726e",
+  pkRm: "3948cfe0ad1ddb695d780e59077195da6c56506b027329794ab02bca80815c4d",
+  skRm: "4612c550263fc8ad58375df3f557aac531d26850903e55a9f23f21d8534e8ac8",
+  skEm: "52c4a758a802cd8b936eceea314432798d5baf2d7e9235dc084ab1b9cfa2f736",
+  enc: "37fda3567bdbd628e88668c3c8d7e97d1d1253b6d4ea6d44c150f741f1bf4431",
+  pt: "4265617574792069732074727574682c20747275746820626561757479",
+  aad: "436f756e742d30",
+  ct: "f938558b5d72f1a23810b4be2ab4f84331acc02fc97babc53a52ae8218a355a96d8770ac83d07bea87e13c512a",
+};
+
+async function keysOf(publicKey: string, privateKey: string) {
+  const keys = await SealingKeys.from([{ publicKey, privateKey }]);
+  const pair = keys.get(await thumbprintOf(publicKey, "X25519"));
+  if (pair === undefined) throw new Error("no key");
+  return pair;
+}
+
+describe("RFC 9180, A.1.1", () => {
+  const context = { info: hex(VECTOR.info), aad: hex(VECTOR.aad) };
+  const ciphertext = { enc: hex(VECTOR.enc), ct: hex(VECTOR.ct) };
+  const recipient = () => keysOf(base64url(VECTOR.pkRm), base64url(VECTOR.skRm));
+
+  test("opens", async () => {
+    expect(Buffer.from(await openBytes(await recipient(), ciphertext, context)).toString("hex")).toBe(VECTOR.pt);
+  });
+
+  test.each([
+    ["info", { ...context, info: hex("00") }, ciphertext],
+    ["aad", { ...context, aad: hex("436f756e742d31") }, ciphertext],
+    ["ct", context, { ...ciphertext, ct: hex(VECTOR.ct.replace("f9", "f8")) }],
+    ["enc", context, { ...ciphertext, enc: hex(VECTOR.enc.replace("37", "36")) }],
+    ["enc of small order", context, { ...ciphertext, enc: hex("00".repeat(32)) }],
+  ])("does not open with another %s", async (_, changed, text) => {
+    await expect(openBytes(await recipient(), text, changed)).rejects.toThrow();
+  });
+
+  test("seals what the key of the vector opens, each time with another key of its own", async () => {
+    const sealed = [1, 2].map(() => sealBytes(hex(VECTOR.pkRm), hex(VECTOR.pt), context));
+    const [one, two] = await Promise.all(sealed);
+    expect(Buffer.from(await openBytes(await recipient(), one as never, context)).toString("hex")).toBe(VECTOR.pt);
+    expect(one?.enc).not.toEqual(two?.enc);
+    expect(one?.ct).not.toEqual(two?.ct);
+  });
+});
+
+describe("Another implementation", () => {
+  const suite = new CipherSuite({ kem: new DhkemX25519HkdfSha256(), kdf: new HkdfSha256(), aead: new Aes128Gcm() });
+  const info = new TextEncoder().encode("agent-relay sealed payload v1");
+  const aad = new TextEncoder().encode('{"from":"agent://a"}');
+  const plaintext = new TextEncoder().encode('{"message":"hi"}');
+
+  test("opens what was sealed here", async () => {
+    const { publicKey, privateKey } = await newSealingKey();
+    const { enc, ct } = await sealBytes(Buffer.from(publicKey, "base64url"), plaintext, { info, aad });
+    const key = await suite.kem.importKey("raw", Uint8Array.from(Buffer.from(privateKey, "base64url")), false);
+    const opened = await suite.open({ recipientKey: key, enc, info }, ct, aad);
+    expect(new Uint8Array(opened)).toEqual(plaintext);
+  });
+
+  test("seals what is opened here", async () => {
+    const { publicKey, privateKey } = await newSealingKey();
+    const recipientPublicKey = await suite.kem.importKey("raw", Uint8Array.from(Buffer.from(publicKey, "base64url")));
+    const { enc, ct } = await suite.seal({ recipientPublicKey, info }, plaintext, aad);
+    const ciphertext = { enc: new Uint8Array(enc), ct: new Uint8Array(ct) };
+    expect(await openBytes(await keysOf(publicKey, privateKey), ciphertext, { info, aad })).toEqual(plaintext);
+  });
+
+  test("makes the ciphertext of the vector, which so is one of both", async () => {
+    const skE = await suite.kem.importKey("raw", hex(VECTOR.skEm), false);
+    const pkE = await suite.kem.importKey("raw", hex(VECTOR.enc));
+    const sender = await suite.createSenderContext({
+      recipientPublicKey: await suite.kem.importKey("raw", hex(VECTOR.pkRm)),
+      info: hex(VECTOR.info),
+      ekm: { privateKey: skE, publicKey: pkE },
+    });
+    expect(Buffer.from(await sender.seal(hex(VECTOR.pt), hex(VECTOR.aad))).toString("hex")).toBe(VECTOR.ct);
+  });
+});
 
 const BOB = await newSealingKey();
 const BOBS_OLD = await newSealingKey();
@@ -209,3 +292,54 @@ function sortedIn(value: unknown): unknown {
     .map(([name, member]) => [name, sortedIn(member)])
     .sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
 }
+
+describe("The sealing keys of an agent", () => {
+  beforeEach(() => void jest.useFakeTimers({ now: NOW, doNotFake: ["setImmediate"] }));
+  afterEach(() => void jest.useRealTimers());
+
+  const kidOf = ({ publicKey }: SealingKeyPair) => thumbprintOf(publicKey, "X25519");
+  const sealedTo = ({ publicKey: x }: SealingKeyPair, seconds: number) =>
+    credential({ enc: { jwk: { kty: "OKP", crv: "X25519", x } }, exp: SECONDS + seconds });
+
+  async function holding(pair: SealingKeyPair, seconds: number): Promise<OwnSealingKeys> {
+    const keys = new OwnSealingKeys(new Clock());
+    await keys.start([pair]);
+    await keys.take(undefined, await sealedTo(pair, seconds));
+    return keys;
+  }
+
+  test("A sealing key that was replaced opens until ten minutes after its last credential, and not longer", async () => {
+    const [first, second] = [await newSealingKey(), await newSealingKey()];
+    const keys = await holding(first, 100);
+    await keys.take(undefined, await sealedTo(first, 200));
+    await keys.take([second], await sealedTo(second, 3600));
+    const opens = async () =>
+      [keys.get(await kidOf(first)), keys.get(await kidOf(second))].map((pair) => pair !== undefined);
+    jest.setSystemTime(NOW + 200_000 + SEALING_KEY_KEPT_MS - 1);
+    expect(await opens()).toEqual([true, true]);
+    jest.setSystemTime(NOW + 200_000 + SEALING_KEY_KEPT_MS);
+    expect(await opens()).toEqual([false, true]);
+  });
+
+  test("A credential whose sealing key is not there changes nothing, unless the agent opens nothing at all", async () => {
+    const [first, second] = [await newSealingKey(), await newSealingKey()];
+    const keys = await holding(first, 3600);
+    for (const pairs of [undefined, [first]]) {
+      await expect(keys.take(pairs, await sealedTo(second, 3600))).rejects.toMatchObject({
+        code: "invalid_credential",
+      });
+    }
+    expect(keys.get(await kidOf(first))).toBeDefined();
+    await new OwnSealingKeys(new Clock()).take(undefined, await sealedTo(second, 3600));
+  });
+
+  test("A former sealing key that was given with its end opens nothing from then on", async () => {
+    const [present, former] = [await newSealingKey(), await newSealingKey()];
+    const keys = new OwnSealingKeys(new Clock());
+    await keys.start([present, { ...former, until: NOW + 1000 }]);
+    const kid = await kidOf(former);
+    expect(keys.get(kid)).toBeDefined();
+    jest.setSystemTime(NOW + 1000);
+    expect([keys.get(kid), keys.get(await kidOf(present)) === undefined]).toEqual([undefined, false]);
+  });
+});

@@ -1,7 +1,12 @@
 import { createHmac } from "node:crypto";
 import { expect, test } from "@jest/globals";
-import { readPublicJwk } from "../../src/credentials/public-jwk.ts";
+import { CompactSign, calculateJwkThumbprint, compactVerify, importJWK } from "jose";
+import { Issuers } from "../../src/credentials/issuers.ts";
+import { issueCredential, issuerRecord, newIssuerKey } from "../../src/credentials/issuing.ts";
+import { readPublicJwk, thumbprintOf } from "../../src/credentials/public-jwk.ts";
 import { readCredential } from "../../src/credentials/read-credential.ts";
+import { isTokenSignedBy } from "../../src/credentials/token-signature.ts";
+import { importVerifyKey } from "../../src/keys.ts";
 import { CREDENTIAL_LIMITS } from "../../src/limits.ts";
 import { BOB, CLAIMS, HEADER, ISSUER, issued, NOW, newKeys, secondSpelling, tokenOf } from "./kit.ts";
 
@@ -10,7 +15,7 @@ const DAY_SECONDS = 86_400;
 const { iat, exp, cnf } = CLAIMS;
 const sealingJwk = { kty: "OKP", crv: "X25519", x: SEALING.x };
 
-test("a credential is read as its issuer wrote it", async () => {
+test("A credential is read as its issuer wrote it", async () => {
   const token = issued({ enc: { jwk: sealingJwk }, aud: "relay.example", nbf: iat + 5 });
   expect(await readCredential(token)).toEqual({
     token,
@@ -28,11 +33,11 @@ test("a credential is read as its issuer wrote it", async () => {
   });
 });
 
-test.each(["Ed25519", "EdDSA"])("either name of the algorithm will do: %s", async (alg) => {
+test.each(["Ed25519", "EdDSA"])("Either name of the algorithm will do: %s", async (alg) => {
   expect(await readCredential(issued({}, { alg }))).toMatchObject({ agent: "agent://acme.bob", notBefore: NOW });
 });
 
-test("claims that mean nothing here do not count, and a credential may be for several relays and 90 days", async () => {
+test("Claims that mean nothing here do not count, and a credential may be for several relays and 90 days", async () => {
   const read = await readCredential(
     issued({ jti: "7", nested: [{ a: 1 }], aud: ["a.example", "b.example:8443"], exp: iat + 90 * DAY_SECONDS }),
   );
@@ -68,7 +73,7 @@ const BAD_CLAIMS: Readonly<Record<string, object>> = {
   "an audience that is no name": { aud: [7] },
 };
 
-test.each(Object.entries(BAD_CLAIMS))("a credential with %s is malformed", async (_, claims) => {
+test.each(Object.entries(BAD_CLAIMS))("A credential with %s is malformed", async (_, claims) => {
   expect(await readCredential(issued(claims))).toBeUndefined();
 });
 
@@ -87,7 +92,7 @@ const BAD_HEADERS: Readonly<Record<string, object>> = {
   "a member nobody knows": { x: 1 },
 };
 
-test.each(Object.entries(BAD_HEADERS))("a credential whose header has %s is malformed", async (_, header) => {
+test.each(Object.entries(BAD_HEADERS))("A credential whose header has %s is malformed", async (_, header) => {
   expect(await readCredential(issued({}, header))).toBeUndefined();
 });
 
@@ -122,11 +127,11 @@ const TEXTS: Readonly<Record<string, () => unknown>> = {
   },
 };
 
-test.each(Object.entries(TEXTS))("a token with %s is malformed", async (_, text) => {
+test.each(Object.entries(TEXTS))("A token with %s is malformed", async (_, text) => {
   expect(await readCredential(text())).toBeUndefined();
 });
 
-test("a token of the greatest size is read, one that is longer is not", async () => {
+test("A token of the greatest size is read, one that is longer is not", async () => {
   const tokens = Array.from({ length: 1700 }, (_, pad) => issued({ pad: "x".repeat(pad) }));
   const fits = tokens.findLast(({ length }) => length <= CREDENTIAL_LIMITS.maxCharacters);
   const tooLong = tokens.find(({ length }) => length > CREDENTIAL_LIMITS.maxCharacters);
@@ -147,8 +152,113 @@ const SMALL_ORDER = [
   "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
 ];
 
-test.each(SMALL_ORDER)("a sealing key of small order, or not reduced, is refused: %s", (hex) => {
+test.each(SMALL_ORDER)("A sealing key of small order, or not reduced, is refused: %s", (hex) => {
   const x = Buffer.from(hex, "hex").toString("base64url");
   expect(readPublicJwk({ ...sealingJwk, x }, "X25519")).toBeUndefined();
   expect(readPublicJwk(sealingJwk, "X25519")).toBe(SEALING.x);
+});
+
+/** Examples of the standards. */
+/** RFC 8037, appendix A. */
+const X = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
+const D = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A";
+const SIGNED =
+  "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
+
+const key = await importVerifyKey({ keyId: "rfc-8037", alg: "ed25519", publicKey: X });
+
+/** RFC 7515, appendix A. */
+const PAYLOAD = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
+const EXAMPLES = [
+  {
+    name: "A.1, HS256",
+    token: `eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.${PAYLOAD}.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk`,
+    jwk: {
+      kty: "oct",
+      k: "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow",
+    },
+  },
+  {
+    name: "A.3, ES256",
+    token: `eyJhbGciOiJFUzI1NiJ9.${PAYLOAD}.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q`,
+    jwk: {
+      kty: "EC",
+      crv: "P-256",
+      x: "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+      y: "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+    },
+  },
+];
+
+test.each(EXAMPLES)(
+  "the library verifies RFC 7515, $name, and no credential is of that kind",
+  async ({ token, jwk }) => {
+    const { payload } = await compactVerify(token, jwk);
+    expect(new TextDecoder().decode(payload)).toContain('"iss":"joe"');
+    expect(await isTokenSignedBy(key, token)).toBe(false);
+    expect(await readCredential(token)).toBeUndefined();
+  },
+);
+
+test("RFC 7515, A.5, unsecured, is signed by nobody", async () => {
+  const token = `eyJhbGciOiJub25lIn0.${PAYLOAD}.`;
+  expect(await isTokenSignedBy(key, token)).toBe(false);
+  expect(await readCredential(token)).toBeUndefined();
+});
+
+test("RFC 8037, A.4 and A.5: the signature is made and verified, and holds for no other text", async () => {
+  const privateKey = await importJWK({ kty: "OKP", crv: "Ed25519", x: X, d: D }, "EdDSA");
+  const payload = new TextEncoder().encode("Example of Ed25519 signing");
+  expect(await new CompactSign(payload).setProtectedHeader({ alg: "EdDSA" }).sign(privateKey)).toBe(SIGNED);
+  expect(await isTokenSignedBy(key, SIGNED)).toBe(true);
+  expect(await isTokenSignedBy(key, SIGNED.replace("RXhh", "RXhi"))).toBe(false);
+});
+
+test("RFC 8037, A.3: the thumbprint of an Ed25519 key", async () => {
+  expect(await thumbprintOf(X, "Ed25519")).toBe("kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+});
+
+test("RFC 7638, 3.1: the thumbprint of an RSA key", async () => {
+  const n =
+    "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
+  const jwk = { kty: "RSA", n, e: "AQAB", alg: "RS256", kid: "2011-04-29" };
+  expect(await calculateJwkThumbprint(jwk)).toBe("NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
+});
+
+const ACME = await newIssuerKey("acme");
+const ASKED = { agent: "agent://acme.bob", publicKey: BOB.x, days: 30 };
+
+test("What an issuer signs holds by the record that others pin of it", async () => {
+  const issuers = await Issuers.from([issuerRecord(ACME, ["agent://acme.*"])]);
+  const credential = await issueCredential(ACME, ASKED, NOW);
+  expect(await issuers.problemAt(credential, NOW)).toBeUndefined();
+  expect(credential).toMatchObject({ keyId: `jkt-${BOB.thumbprint}`, issuedAt: NOW, sealingKey: undefined });
+  expect(credential.expiresAt - NOW).toBe(30 * 86_400_000);
+});
+
+test("A credential says what was asked for, in the words of the protocol and no more", async () => {
+  const asked = { ...ASKED, sealingKey: SEALING.x, audience: ["relay.example"] };
+  const { token, issuerKey } = await issueCredential(ACME, asked, NOW + 999);
+  const { protectedHeader, payload } = await compactVerify(token, { kty: "OKP", crv: "Ed25519", x: ACME.publicKey });
+  expect(protectedHeader).toEqual({ alg: "Ed25519", typ: "relay-credential+jwt", kid: issuerKey });
+  expect(JSON.parse(new TextDecoder().decode(payload))).toEqual({
+    iss: "acme",
+    sub: "agent://acme.bob",
+    cnf: { jwk: { kty: "OKP", crv: "Ed25519", x: BOB.x } },
+    enc: { jwk: { kty: "OKP", crv: "X25519", x: SEALING.x } },
+    aud: ["relay.example"],
+    iat: NOW / 1000,
+    exp: NOW / 1000 + 30 * 86_400,
+  });
+});
+
+test.each([
+  ["no agent id", { agent: "bob" }],
+  ["a key of small order", { publicKey: "A".repeat(43) }],
+  ["a sealing key of small order", { sealingKey: "A".repeat(43) }],
+  ["a life of more than 90 days", { days: 91 }],
+  ["no life", { days: 0 }],
+  ["more than a token holds", { audience: Array.from({ length: 200 }, () => "relay.example") }],
+])("Nothing malformed is issued: %s", async (_, changes) => {
+  await expect(issueCredential(ACME, { ...ASKED, ...changes }, NOW)).rejects.toBeInstanceOf(TypeError);
 });
