@@ -1,20 +1,17 @@
-import { createPublicKey, verify } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { describe, expect, test } from "@jest/globals";
-import { testVectors } from "relay-protocol/signing/test-vectors.ts";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { rowsBetween } from "../../test/support/documents.ts";
+import { describeJsonParser, describeUniqueJsonParser } from "../../test/support/json-parser.ts";
 import { relayAddress } from "../src/address.ts";
 import { backoffMs, jitteredMs } from "../src/backoff.ts";
 import { decodeBase64url, encodeBase64url } from "../src/base64url.ts";
 import { BoundedQueue } from "../src/bounded-queue.ts";
-import { signedPart } from "../src/canonical.ts";
-import { Clock } from "../src/clock.ts";
-import { CONNECTOR_ERRORS, finalClose, RELAY_ERRORS } from "../src/errors.ts";
-import { readFrame } from "../src/frames.ts";
-import { HttpClient } from "../src/http-client.ts";
-import { importSigningKey } from "../src/keys.ts";
-import { Peers } from "../src/peers.ts";
-import type { AgentKey, Envelope, TrustedKey } from "../src/types.ts";
+import { Emitter } from "../src/emitter.ts";
+import { CONNECTOR_ERRORS, finalClose, RELAY_ERRORS, RelayError } from "../src/errors.ts";
+import { Connector } from "../src/index.ts";
+import { parseJson, parseUniqueJson } from "../src/parse-json.ts";
+import type { Delivery } from "../src/types.ts";
+import { outdatedWarning, VERSION } from "../src/version.ts";
 import { testAgent } from "./kit.ts";
 
 const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
@@ -23,51 +20,6 @@ const addresses = JSON.parse(
 );
 const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");
 
-describe("Signing", () => {
-  test.each(testVectors())(
-    "agrees with the relay's test vector of $alg",
-    async ({ alg, key, envelope, canonical, sig }) => {
-      const signed = { ...envelope, sig } as Envelope;
-      expect(signedPart(signed)).toBe(canonical);
-      const keyId = envelope.key_id;
-      const [agentKey, trusted] = (
-        alg === "ed25519"
-          ? [
-              { keyId, alg, privateKey: key.private_key },
-              { keyId, alg, publicKey: key.public_key },
-            ]
-          : [
-              { keyId, alg, secret: key.secret },
-              { keyId, alg, secret: key.secret },
-            ]
-      ) as [AgentKey, TrustedKey];
-      const name = alg === "ed25519" ? "Ed25519" : "HMAC";
-      const bytes = await crypto.subtle.sign(
-        name,
-        await importSigningKey(agentKey),
-        new TextEncoder().encode(canonical),
-      );
-      expect(encodeBase64url(new Uint8Array(bytes))).toBe(sig);
-
-      const http = new HttpClient("http://127.0.0.1:1", false);
-      const trust = { [signed.from]: [trusted] };
-      const peers = new Peers({ trust, http, relay: "127.0.0.1:1", clock: new Clock() });
-      await peers.start();
-      const { verifier } = peers;
-      expect(await verifier.check(signed)).toEqual({ verified: "agent" });
-      expect(await verifier.check({ ...signed, payload: { n: "\ud800" } })).toBe("forged");
-    },
-  );
-
-  test("with an Ed25519 seed makes what node:crypto verifies", async () => {
-    const { key, trusted } = testAgent("alice");
-    const text = new TextEncoder().encode("any text");
-    const sig = await crypto.subtle.sign("Ed25519", await importSigningKey(key), text);
-    const jwk = { kty: "OKP", crv: "Ed25519", x: (trusted as { publicKey: string }).publicKey };
-    expect(verify(null, text, createPublicKey({ key: jwk, format: "jwk" }), Buffer.from(sig))).toBe(true);
-  });
-});
-
 describe("base64url", () => {
   test.each([[""], ["AA"], ["AAA"], ["_-8"], ["AAAA"]])("%j is read and written back", (text) => {
     expect(encodeBase64url(decodeBase64url(text) as Uint8Array)).toBe(text);
@@ -75,14 +27,6 @@ describe("base64url", () => {
 
   test.each([["A"], ["AB"], ["AAA="], ["+/8"], ["AA A"], ["AA\n"]])("%j is no base64url", (text) => {
     expect(decodeBase64url(text)).toBeUndefined();
-  });
-});
-
-test("A notice to slow down says what the relay reads of one connection", () => {
-  const notice = { notice: "slow_down", envelopes_per_second: 200, bytes_per_second: 524_288 };
-  expect(readFrame(JSON.stringify({ frame: "notice", ...notice }))).toEqual({
-    frame: "notice",
-    notice: { kind: "slow_down", envelopesPerSecond: 200, bytesPerSecond: 524_288 },
   });
 });
 
@@ -201,3 +145,133 @@ describe("The catalogue of errors", () => {
     expect(new Set(codes).size).toBe(codes.length);
   });
 });
+
+describe("Options that can never work", () => {
+  test.each([
+    [{ url: "nonsense" }, "url"],
+    [{ agent: "agent://Alice" }, "agent"],
+    [{ maxDeliveryAgeMs: -1 }, "maxDeliveryAgeMs"],
+    [{ maxDeliveryAgeMs: Number.NaN }, "maxDeliveryAgeMs"],
+  ])("are refused at once, by their name: %j", (wrong, what) => {
+    const { agent, key } = testAgent("alice");
+    expect(() => new Connector({ url: "http://127.0.0.1:1", agent, key, ...wrong })).toThrow(
+      expect.objectContaining({ name: "TypeError", message: expect.stringContaining(what) }),
+    );
+  });
+});
+
+test("The version is that of package.json", async () => {
+  const { version } = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8"));
+  expect(VERSION).toBe(version);
+});
+
+describe("A connector is warned of", () => {
+  test.each([
+    ["a higher number", "0.2.0-ba", "0.1.9-bb"],
+    ["a higher number, compared as a number", "0.10.0", "0.9.0"],
+    ["a higher major number before all others", "1.0.0-ba", "0.9.9-ba"],
+    ["another build of its number", "0.1.0-ba", "0.1.0-bb"],
+    ["a higher number than that of sources", "0.1.1-ba", "0.1.0"],
+  ])("%s", (_, offered, own) => {
+    expect(outdatedWarning(offered, own)).toMatchObject({ code: "outdated_connector" });
+  });
+});
+
+describe("A connector is not warned of", () => {
+  test.each([
+    ["its own version", "0.1.0-ba", "0.1.0-ba"],
+    ["a lower number", "0.1.0-ba", "0.2.0-bb"],
+    ["a build of the same number, when it runs from sources", "0.1.0-ba", "0.1.0"],
+    ["a relay that hands out none", undefined, "0.1.0-ba"],
+    ["what is no version", "newest", "0.1.0-ba"],
+    ["what is too long for one", `0.2.0-${"b".repeat(65)}`, "0.1.0-ba"],
+  ])("%s", (_, offered, own) => {
+    expect(outdatedWarning(offered, own)).toBeUndefined();
+  });
+});
+
+describe("What nobody listens to", () => {
+  let printed: unknown[][];
+  beforeEach(() => {
+    printed = [];
+    jest.spyOn(console, "error").mockImplementation((...args) => void printed.push(args));
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  const turn = () => new Promise(setImmediate);
+  const starting = (code: string) => [expect.stringContaining(`agent-relay-connector: ${code}: `)];
+
+  test("Errors and warnings that nobody listens to are printed, the first of each, and nothing of their causes", () => {
+    const emitter = new Emitter();
+    const refused = () => new RelayError("unreachable", { cause: new Error("what another one sent") });
+    for (let n = 0; n < 3; n += 1) emitter.emit("error", refused());
+    emitter.emit("error", new RelayError("forged_delivery"));
+    emitter.emit("warning", { code: "clock_untrusted", message: "m", hint: "h" });
+    expect(printed).toEqual([starting("unreachable"), starting("forged_delivery"), starting("clock_untrusted")]);
+  });
+
+  test("Another cause of the same code is printed too, and the same again after the agent was registered", () => {
+    const emitter = new Emitter();
+    const refused = (message: string) => emitter.emit("error", new RelayError("unreachable", { message }));
+    for (const message of ["connection refused", "unknown host", "connection refused"]) refused(message);
+    expect(printed).toHaveLength(2);
+    emitter.logAnew();
+    refused("connection refused");
+    expect(printed).toHaveLength(3);
+  });
+
+  test("Of ever new texts no more than a hundred are printed", () => {
+    const emitter = new Emitter();
+    for (let n = 0; n < 200; n += 1) emitter.emit("error", new RelayError("refused", { message: `refused ${n}` }));
+    expect(printed).toHaveLength(100);
+  });
+
+  test("A listener that throws is printed each time with what it threw, and so is one of errors", async () => {
+    const emitter = new Emitter();
+    const [thrown, rejected] = [new Error("mine"), new Error("mine too")];
+    emitter.on("delivery", () => {
+      throw thrown;
+    });
+    for (let n = 0; n < 2; n += 1) emitter.emit("delivery", {} as Delivery);
+    await turn();
+    emitter.on("error", () => Promise.reject(rejected));
+    emitter.emit("delivery", {} as Delivery);
+    await turn();
+    const failed = starting("listener_failed");
+    expect(printed).toEqual([thrown, thrown, rejected].map((error) => [...failed, error]));
+  });
+
+  test("A listener that throws or rejects is told of as an error, and the others are still called", async () => {
+    const emitter = new Emitter();
+    const [codes, heard] = [[] as string[], jest.fn()];
+    emitter.on("delivery", () => {
+      throw new Error("mine");
+    });
+    emitter.on("delivery", () => Promise.reject(new Error("mine too")));
+    emitter.on("error", () => {
+      throw new Error("and mine");
+    });
+    emitter.on("error", ({ code }) => codes.push(code));
+    emitter.on("delivery", () => codes.push("of one that was taken off"))();
+    emitter.on("delivery", heard);
+    emitter.emit("delivery", {} as Delivery);
+    await turn();
+    expect([codes, heard.mock.calls.length]).toEqual([["listener_failed", "listener_failed"], 1]);
+  });
+
+  test("Nothing is printed of what a listener hears", async () => {
+    const emitter = new Emitter();
+    const heard: string[] = [];
+    emitter.on("error", ({ code }) => heard.push(code));
+    emitter.on("warning", ({ code }) => heard.push(code));
+    emitter.emit("error", new RelayError("unreachable"));
+    emitter.emit("warning", { code: "clock_untrusted", message: "m", hint: "h" });
+    await turn();
+    expect([heard, printed]).toEqual([["unreachable", "clock_untrusted"], []]);
+  });
+});
+
+describeJsonParser(parseJson);
+describeUniqueJsonParser(parseUniqueJson);
