@@ -9,7 +9,7 @@ import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { SELF_SIGNED } from "../self-signed.ts";
-import { CommandLine, nowhere } from "./kit.ts";
+import { CommandLine, nowhere } from "./shell.ts";
 
 /** What commands say of the way to a relay, and of the relay. */
 

@@ -15,7 +15,7 @@ import { shared } from "../fixture.ts";
 import { errorOf, jsonLines, next, testAgent } from "../kit.ts";
 import { holdIntervals, holdSignals } from "../times.ts";
 import { ALICE, asker, BOB, besides, ControlSockets, dated, ended, HELLO } from "./control-kit.ts";
-import { CommandLine } from "./kit.ts";
+import { CommandLine } from "./shell.ts";
 
 /** Who gets through to the agent's connection over a control socket, and who does not. */
 

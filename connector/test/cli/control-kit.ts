@@ -9,7 +9,7 @@ import { LiveLines } from "../../src/cli/control/live-lines.ts";
 import type { ControlPlace } from "../../src/cli/control/place.ts";
 import { socketPaths } from "../../src/cli/control/socket-path.ts";
 import { RelayHttp } from "../../src/cli/relay-http.ts";
-import type { CommandLine } from "./kit.ts";
+import type { CommandLine } from "./shell.ts";
 
 export const [ALICE, BOB] = ["agent://alice", "agent://bob-hmac"];
 export const HELLO = '{"message":"Hello, Bob."}';

@@ -10,8 +10,7 @@ import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { holdIntervals } from "../times.ts";
 import { asker, BOB, ControlSockets, HELLO } from "./control-kit.ts";
-import { CommandLine } from "./kit.ts";
-import { setHome } from "./running.ts";
+import { CommandLine, setHome } from "./shell.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 const sockets = new ControlSockets(line);

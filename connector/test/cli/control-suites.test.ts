@@ -16,7 +16,7 @@ jest.unstable_mockModule("node:tls", () => ({
   createSecureContext: (options: tls.SecureContextOptions) => tls.createSecureContext(without(lacks.client, options)),
   createServer: (options: tls.TlsOptions, met: () => void) => tls.createServer(without(lacks.listener, options), met),
 }));
-const { CommandLine } = await import("./kit.ts");
+const { CommandLine } = await import("./shell.ts");
 const { BOB, HELLO } = await import("./control-kit.ts");
 
 const line = shared(new CommandLine("alice", "bob-hmac"));

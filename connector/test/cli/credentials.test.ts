@@ -5,7 +5,7 @@ import { HttpClient } from "../../src/http-client.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { answerLookUps, leapingTime, said, Waits } from "../times.ts";
-import { CommandLine } from "./kit.ts";
+import { CommandLine } from "./shell.ts";
 
 /** Agents of one issuer, which the relay knows and all of them pin; their keys stand in no list. */
 class IssuedCommandLine extends CommandLine {

@@ -20,9 +20,7 @@ import { LANGUAGES, type Language } from "../../src/cli/project/template.ts";
 import { RelayHttp } from "../../src/cli/relay-http.ts";
 import { sharedByAll } from "../fixture.ts";
 import { jsonLines, Stage } from "../kit.ts";
-import { nowhere } from "./kit.ts";
-import { Process } from "./running.ts";
-import { Shell } from "./shell.ts";
+import { nowhere, Process, Shell } from "./shell.ts";
 
 describe("relay init", () => {
   const stage = sharedByAll(new Stage());

@@ -2,7 +2,16 @@ import { describe, expect, test } from "@jest/globals";
 import { SEALING_KEY_KEPT_MS } from "../../src/limits.ts";
 import { buildReceipt, requestDigest } from "../../src/receipts/receipt.ts";
 import type { Envelope } from "../../src/types.ts";
-import { credential, envelopeOf, ISSUER, BOB as KEYS_OF_BOB, NOW, newKeys, RECORD, sessionOf } from "../credentials/kit.ts";
+import {
+  credential,
+  envelopeOf,
+  ISSUER,
+  BOB as KEYS_OF_BOB,
+  NOW,
+  newKeys,
+  RECORD,
+  sessionOf,
+} from "../credentials/kit.ts";
 import { sharedByAll } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { Shell } from "./shell.ts";

@@ -1,14 +1,19 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { PassThrough, Readable, Writable } from "node:stream";
-import { expect, test } from "@jest/globals";
+import { promisify } from "node:util";
+import { describe, expect, test } from "@jest/globals";
 import { WebSocketServer } from "ws";
 import { COMMANDS } from "../../src/cli/commands/index.ts";
 import { reportConnection } from "../../src/cli/connection-reports.ts";
+import { CONTROL_MEMBERS } from "../../src/cli/control/request.ts";
 import { serveRequestLines } from "../../src/cli/control/request-lines.ts";
 import { EXIT, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import { Failure, hintOf } from "../../src/cli/failure.ts";
+import { nearest } from "../../src/cli/nearest.ts";
 import { Repeats } from "../../src/cli/repeats.ts";
 import { Reporter } from "../../src/cli/reporter.ts";
 import { run } from "../../src/cli/run.ts";
@@ -21,7 +26,7 @@ import { sharedByAll } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { Shell } from "./shell.ts";
 
-/** What commands write of what others said. */
+/** What commands write: of what others said, and of themselves. */
 
 test("What is said again and again is said once a minute, with how often it was left out", () => {
   const repeats = new Repeats();
@@ -167,6 +172,7 @@ const OTHERS = ["keygen", "issuer", "issue", "credential", "receipt", "verify", 
 
 /** Written as others would. */
 class EvilRelay extends Shell {
+  connectorVersion = `9.9.9${EVIL}`;
   readonly #server = createServer((request, response) => {
     const path = request.url ?? "";
     const answer = Object.entries(ANSWERS).find(([start]) => path.startsWith(start))?.[1];
@@ -183,7 +189,7 @@ class EvilRelay extends Shell {
     await this.write("evil.credential", evilCredential(JSON.parse(stdout).public_key));
     new WebSocketServer({ server: this.#server }).on("connection", (socket) => {
       const tell = (frame: object) => socket.send(JSON.stringify(frame));
-      tell({ frame: "hello", server_time: Date.now(), limits: {}, connector_version: `9.9.9${EVIL}` });
+      tell({ frame: "hello", server_time: Date.now(), limits: {}, connector_version: this.connectorVersion });
       socket.on("message", (text) => {
         const envelope = JSON.parse(String(text));
         tell({ ...(envelope.type === "message.send" ? ERROR : ACK), envelope_id: envelope.id });
@@ -273,6 +279,109 @@ test.each(Object.entries(SHOWING))(
   },
 );
 
+test.each(["check", "listen"])("That a relay hands out a newer connector is told once by relay %s", async (name) => {
+  relay.connectorVersion = "99.0.0-b1";
+  const written = await writtenBy(name, SHOWING[name] as string[]);
+  relay.connectorVersion = `9.9.9${EVIL}`;
+  expect(written.split("\n").filter((line) => line.includes("99.0.0-b1"))).toHaveLength(1);
+});
+
 test("All commands are tried, or show no text of others", () => {
   expect([...Object.keys(SHOWING), ...OTHERS].sort()).toEqual(COMMANDS.map(({ name }) => name).sort());
+});
+
+describe("relay", () => {
+  test("explains: every command has help, with exit code 0; an invalid command line ends with 2", async () => {
+    const { code, stdout } = await relay.run(["--help"]);
+    const commands = [...stdout.matchAll(/^ {2}relay (\w+) {2,}[A-Z]/gm)].map(([, name]) => name as string);
+    expect(code).toBe(0);
+    expect(commands).toEqual([
+      ...["keygen", "init", "check", "listen", "send", "ask", "request", "approve", "reject"],
+      ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp", "completion"],
+    ]);
+    for (const name of commands) {
+      const help = await relay.run([name, "--help"]);
+      expect([help.code, help.stdout, help.stderr]).toEqual([
+        0,
+        expect.stringMatching(new RegExp(`^relay ${name}`)),
+        "",
+      ]);
+      // It stands in a package: who has no clone of the repository can run none of its commands.
+      expect(stdout + help.stdout).not.toMatch(/\bnpm |\.local\b/);
+    }
+    expect(await relay.run(["fly"])).toMatchObject({ code: 2, stdout: "" });
+    for (const words of [
+      ["fly"],
+      ["send", "--fly"],
+      ["listen", "word"],
+      ["listen", "--reply"],
+      ["request", "agent://bob"],
+    ]) {
+      const { code, stdout, stderr } = await relay.run([...words, "--json"]);
+      expect([code, stdout]).toEqual([2, ""]);
+      expect(jsonLines(stderr)).toMatchObject([{ event: "error", code: "usage" }]);
+    }
+  });
+
+  test("has the exit codes that its README lists", async () => {
+    const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
+    const table = /<!-- exit codes[\s\S]*?<!-- \/exit codes -->/.exec(readme)?.[0] ?? "";
+    const { stdout } = await relay.run(["--help"]);
+    const listed = [...table.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code, words]) => [code, words]);
+    expect(listed.length).toBeGreaterThan(0);
+    expect([...stdout.matchAll(/^ {2}(\d+) +(.*)$/gm)].map(([, code, words]) => [code, words])).toEqual(listed);
+  });
+});
+
+async function hintFor(args: string[]): Promise<string> {
+  const { code, stderr } = await relay.run([...args, "--json"]);
+  expect(code).toBe(2);
+  return jsonLines(stderr)[0].hint;
+}
+
+describe("A slip of the command line", () => {
+  test("is answered with the command, or the option, that was probably meant", async () => {
+    expect(await hintFor(["lisen"])).toContain("relay listen");
+    expect(await hintFor(["sned"])).toContain("relay send");
+    expect(await hintFor(["stauts"])).toContain("relay status");
+    expect(await hintFor(["send", "--wait-onlin", "3"])).toContain("--wait-online");
+  });
+
+  test("is never guessed at from afar, nor repeated: it may be a secret", async () => {
+    const secret = "hunter2hunter2";
+    expect(nearest(secret, ["listen", "send"])).toBeUndefined();
+    expect(await hintFor([secret])).not.toContain(secret);
+    expect(nearest("xy", ["key", "url"])).toBeUndefined();
+  });
+});
+
+test("relay listen --help names every member that a control line may have", async () => {
+  const { stdout } = await relay.run(["listen", "--help"]);
+  for (const member of CONTROL_MEMBERS) expect(stdout).toContain(`"${member}"`);
+});
+
+describe("relay completion", () => {
+  async function completed(...words: string[]): Promise<string[]> {
+    const { stdout: script } = await relay.run(["completion", "bash"]);
+    const asks = `${script}\nCOMP_WORDS=(relay ${words.join(" ")}) COMP_CWORD=${words.length}; _relay; echo "\${COMPREPLY[@]}"`;
+    const { stdout } = await promisify(execFile)("bash", ["-c", asks], { cwd: relay.folder });
+    return stdout.trim().split(" ");
+  }
+
+  test("makes bash complete commands, their options, and files", async () => {
+    expect(await completed("se")).toEqual(["send"]);
+    expect(await completed("listen", "--ta")).toEqual(["--take-over"]);
+    expect(await completed("send", "--w")).toEqual(["--wait-online"]);
+    await relay.write("bob.json", {});
+    expect(await completed("send", "--key", "bo")).toEqual(["bob.json"]);
+  });
+
+  test.each(["zsh", "fish"])("knows every command and the options of %s, too", async (name) => {
+    const { stdout } = await relay.run(["completion", name]);
+    for (const word of ["keygen", "completion", "take-over"]) expect(stdout).toContain(word);
+  });
+
+  test("refuses another shell", async () => {
+    expect((await relay.run(["completion", "csh"])).code).toBe(2);
+  });
 });

@@ -6,14 +6,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { RelayHttp } from "../../src/cli/relay-http.ts";
-import { SILENT_MS } from "../../src/cli/reporter.ts";
 import { gatewayTransport } from "../../src/cli/transports/gateway.ts";
 import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
-import { errorOf, jsonLines, next, record } from "../kit.ts";
-import { LONG_MS, setTime, Waits } from "../times.ts";
+import { errorOf, jsonLines, next, record, untilState } from "../kit.ts";
+import { setTime, Waits } from "../times.ts";
 import { BOB, HELLO } from "./control-kit.ts";
-import { CommandLine, expectFailure, nowhere } from "./kit.ts";
+import { CommandLine, expectFailure, nowhere } from "./shell.ts";
 
 afterEach(() => {
   jest.restoreAllMocks();
@@ -151,14 +150,6 @@ describe("relay send", () => {
       expect(told).toEqual(names.map((name) => expect.stringContaining(`${name}: The `)));
       expect(told.join()).not.toContain("secret");
     }
-  });
-
-  test("sends with --wait-online once the target has come", async () => {
-    const late = line.begin(["send", ...as("alice"), BOB, HELLO, "--wait-online", "60"]);
-    const receiver = await bob();
-    const { payload } = await next(receiver);
-    expect(payload).toEqual({ message: "Hello, Bob." });
-    expect(await late.end()).toBe(0);
   });
 
   test("with --wait-online waits until the target can be delivered to, and then says what both connectors say", async () => {
@@ -327,43 +318,98 @@ describe("What is sent with an API key", () => {
   });
 });
 
-// The last ones: the gateway goes by a limit that it has seen until that ends.
-describe("relay send, where the relay's limit for its address is reached, which others may share,", () => {
-  const LIMIT = "relay:{*}:limit:address:check_online:*";
-  afterEach(async () => {
-    const { client } = line.stage.relay.view();
-    for (const limit of await client.keys(LIMIT)) await client.del(limit);
-  });
+/** Bob's program replies to every message. */
+const bobReplies = () => line.listen("bob-hmac", "--reply", "--exec", 'echo "{\\"to\\":\\"$RELAY_FROM\\"}"');
 
-  /** As if this address had asked check-online as often as it may, for so many ms. */
-  async function reachLimit(ms: number): Promise<void> {
-    const { client } = line.stage.relay.view();
-    await line.run(["status", "agent://alice"]);
-    const [limit] = (await client.keys(LIMIT)) as [string];
-    await client.set(limit, 1_000_000, "PX", ms);
-  }
-
-  test("waits until the end of its own time, and takes no agent meanwhile", async () => {
-    const alice = await line.stage.online("alice", line.url);
-    await reachLimit(60_000);
-    const waits = new Waits();
-    const failing = expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO], 4, "rate_limited");
-    await waits.begun(50_000, LONG_MS);
-    await waits.end(15_000);
-    await failing;
-    expect(alice.state.status).toBe("online");
+test("relay ask prints the payload of the reply, and with --json who vouches for it", async () => {
+  await bobReplies();
+  const { code, stdout, stderr } = await line.run(["ask", ...as("alice"), BOB, HELLO]);
+  expect([code, jsonLines(stdout), stderr]).toEqual([0, [{ to: "agent://alice" }], ""]);
+  const json = await line.run(["ask", "--json", ...as("alice"), "bob-hmac", "--type", "message.note"], {
+    stdin: HELLO,
   });
+  expect(jsonLines(json.stdout)).toMatchObject([
+    { ok: true, via: "connection", verified: "unverified", envelope: { from: BOB, payload: { to: "agent://alice" } } },
+  ]);
+});
 
-  test("waits no longer than --wait-online allows, and says that it waits", async () => {
-    await reachLimit(60_000);
-    const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
-    const waits = new Waits();
-    const sending = line.begin(["send", "--json", "agent://nobody", HELLO, "--wait-online", "1"], env);
-    await waits.end(SILENT_MS);
-    expect(await sending.end()).toBe(5);
-    expect(sending.reports).toMatchObject([
-      { event: "waiting" },
-      { event: "error", code: "timeout", outcome: "refused" },
-    ]);
+test("relay ask goes through the relay listen of its agent, which prints everything but the reply", async () => {
+  await bobReplies();
+  const listener = await line.listen("alice");
+  const { code, stdout } = await line.run(["ask", "--json", ...as("alice"), BOB, HELLO]);
+  expect([code, jsonLines(stdout)]).toMatchObject([0, [{ via: "listener", envelope: { type: "message.reply" } }]]);
+  await line.run(["send", ...as("alice"), BOB, HELLO]);
+  await listener.prints(1);
+  expect(listener.lines).toHaveLength(1);
+});
+
+test("relay ask ends with 5 when there is no reply in time, and at once when nobody received it", async () => {
+  const bob = await line.stage.online("bob-hmac", line.url);
+  const ask = (to: string, ...more: string[]) => line.run(["ask", "--json", ...as("alice"), to, HELLO, ...more]);
+  const waits = new Waits();
+  const asking = ask(BOB, "--timeout", "3000");
+  expect(await next(bob)).toMatchObject({ payload: { message: "Hello, Bob." } });
+  await waits.begun(2_900_000, 2_999_999);
+  waits.endBetween(2_900_000, 3_000_000);
+  const late = await asking;
+  expect([late.code, late.stdout, jsonLines(late.stderr).at(-1)]).toMatchObject([5, "", { code: "timeout" }]);
+  const nobody = await ask("agent://nobody");
+  expect([nobody.code, jsonLines(nobody.stderr)]).toMatchObject([5, [{ code: "target_not_online", retry: "later" }]]);
+  for (const more of [["--timeout", "0"], ["--timeout", "soon"], ["word"]])
+    expect((await ask(BOB, ...more)).code).toBe(2);
+});
+
+test("what relay ask waited for when it was interrupted is printed by its relay listen", async () => {
+  const bob = await line.stage.online("bob-hmac", line.url);
+  const listener = await line.listen("alice");
+  const asking = line.begin(["ask", ...as("alice"), BOB, HELLO]);
+  const question = await next(bob);
+  expect(await asking.stop()).toBe(130);
+  await until("the question is over", async () => {
+    await question.reply({ late: true });
+    return listener.lines.length > 0;
   });
+  expect(listener.lines[0]).toMatchObject({ event: "delivery", envelope: { payload: { late: true } } });
+});
+
+test("a program in any language asks by a line, and is answered by the reply", async () => {
+  await bobReplies();
+  const listener = await line.listen("alice", "--stdin");
+  const ask = (request: object) => listener.stdin.write(`${JSON.stringify(request)}\n`);
+  ask({ to: BOB, ask: { n: 1 }, timeout_ms: 20_000, ref: "a" });
+  await listener.prints(1);
+  expect(listener.lines[0]).toMatchObject({
+    event: "reply",
+    ref: "a",
+    verified: "unverified",
+    envelope: { from: BOB },
+  });
+  ask({ to: "agent://nobody", ask: {} });
+  await listener.prints(2);
+  expect(listener.lines[1]).toMatchObject({ event: "refused", ref: 2, code: "target_not_online", outcome: "refused" });
+  expect(listener.lines[1].hint).toMatch(/^(?!.*--).*wait_online_ms/);
+  // A command that goes through it is told of its own option.
+  const { code, stderr } = await line.run(["ask", ...as("alice"), "agent://nobody", HELLO, "--json"]);
+  expect([code, jsonLines(stderr).at(-1)]).toMatchObject([5, { code: "target_not_online" }]);
+  expect(jsonLines(stderr).at(-1).hint).toMatch(/^(?!.*wait_online_ms).*--wait-online/);
+  for (const timeout_ms of ["soon", -5, 1e300]) ask({ to: BOB, ask: {}, timeout_ms });
+  await listener.prints(5);
+  const refused = listener.lines.slice(2).map(({ event, ref, code }) => ({ event, ref, code }));
+  expect(refused).toEqual([3, 4, 5].map((ref) => ({ event: "refused", ref, code: "usage" })));
+});
+
+test("relay ask through a relay listen gets the reply that comes after a restart of the relay", async () => {
+  const bob = await line.stage.online("bob-hmac", line.url);
+  // He is told of each attempt to reconnect.
+  bob.on("error", () => {});
+  const listener = await line.listen("alice");
+  const asking = line.begin(["ask", "--json", ...as("alice"), BOB, HELLO, "--timeout", "60"]);
+  const question = await next(bob);
+  await line.shut();
+  await listener.reported("reconnecting");
+  await line.serve();
+  await untilState(bob, "online", 20_000);
+  await question.reply({ celsius: 21 }, { waitOnline: 20_000 });
+  const answer = { via: "listener", envelope: { payload: { celsius: 21 } } };
+  expect([await asking.end(), asking.lines]).toMatchObject([0, [answer]]);
 });

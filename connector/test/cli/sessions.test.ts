@@ -7,8 +7,8 @@ import { shared } from "../fixture.ts";
 import { jsonLines, next, untilState } from "../kit.ts";
 import { Waits } from "../times.ts";
 import { ALICE, BOB } from "./control-kit.ts";
-import { CommandLine, expectFailure } from "./kit.ts";
-import type { Running } from "./running.ts";
+import type { Running } from "./shell.ts";
+import { CommandLine, expectFailure } from "./shell.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 

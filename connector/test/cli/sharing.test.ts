@@ -15,8 +15,8 @@ import { shared } from "../fixture.ts";
 import { errorOf, jsonLines, next } from "../kit.ts";
 import { holdSignals, Waits } from "../times.ts";
 import { ALICE, BOB, besides, ControlSockets, HELLO } from "./control-kit.ts";
-import { CommandLine } from "./kit.ts";
-import type { Running } from "./running.ts";
+import type { Running } from "./shell.ts";
+import { CommandLine } from "./shell.ts";
 
 /** Several processes of a user that use one connection of an agent. */
 

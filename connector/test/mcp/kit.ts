@@ -9,7 +9,7 @@ import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/type
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
 import type { AgentKey } from "../../src/index.ts";
-import { type Environment, Running, setHome } from "../cli/running.ts";
+import { type Environment, Running, setHome } from "../cli/shell.ts";
 import { jsonLines, type TestAgent, WholeStage } from "../kit.ts";
 
 /** What a tool answered, as it came over the wire. */
@@ -211,9 +211,8 @@ export class McpStage extends WholeStage {
 
   /** Resolves when the relay knows that the agent has no connection. */
   async untilGone(agent: string): Promise<void> {
-    const url = `${this.url}/api/onboarding/check-online?agent_id=${agent}`;
-    const status = async () => ((await (await fetch(url)).json()) as { status: string }).status;
-    await until(`${agent} is gone`, async () => (await status()) === "stale");
+    const view = this.relay.view();
+    await until(`${agent} is gone`, async () => !(await view.isConnected(agent.replace("agent://", ""))));
   }
 
   /** The key as its agent keeps it. @returns its path. */

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import type { Frame } from "../../../test/support/agent.ts";
 import { freePort } from "../../../test/support/free-port.ts";
 import { until } from "../../../test/support/until.ts";
-import type { Running } from "../cli/running.ts";
+import type { Running } from "../cli/shell.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, testAgent } from "../kit.ts";
 import { SELF_SIGNED } from "../self-signed.ts";

@@ -3,48 +3,187 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { keysCommand } from "../../../test/local/commands.ts";
 import { runProgram } from "../../../test/support/pod-process.ts";
-import { markedUtf8, temporaryFolder, UTF_16 } from "../../../test/support/temporary-folder.ts";
+import { markedUtf8, temporaryFolder, UTF_16, utf16le } from "../../../test/support/temporary-folder.ts";
+import { decodeText } from "../../src/cli/file-text.ts";
 import { readKeyFile } from "../../src/cli/library.ts";
 import { mcpToken } from "../../src/cli/mcp-token.ts";
 import { replacePrivateFile } from "../../src/cli/private-file.ts";
 import { Connector } from "../../src/connector.ts";
 import { RelayError } from "../../src/errors.ts";
-import { sharedByAll } from "../fixture.ts";
-import { jsonLines } from "../kit.ts";
-import { Shell } from "./shell.ts";
+import { buildReceipt, requestDigest } from "../../src/receipts/receipt.ts";
+import { BOB, credential, envelopeOf, ISSUER, newKeys, RECORD, sessionOf } from "../credentials/kit.ts";
+import { shared } from "../fixture.ts";
+import { jsonLines, next } from "../kit.ts";
+import { CommandLine } from "./shell.ts";
 
-const shell = sharedByAll(new Shell());
+/** Files that commands read and write: how they are encoded, and who may read them. */
+
+type Encoding = (text: string) => Buffer;
+
+const line = shared(new CommandLine("alice", "bob-hmac"));
+const LISTENER = "agent://bob-hmac";
+const hint = "Write it as UTF-8, in PowerShell with Set-Content -Encoding utf8.";
+
+const AGENT = "agent://acme.bob";
+const KEYS = { alg: "ed25519", private_key: BOB.d };
+const { token } = await credential();
+const TEXTS = {
+  "issuer.json": textOf({ issuer: "acme", alg: "ed25519", private_key: ISSUER.d, public_key: ISSUER.x }),
+  "public.json": textOf({ key_id: "bob-1", alg: "ed25519", public_key: BOB.x, agents: [AGENT] }),
+  "bob.credential": `${token}\n`,
+  "bob.json": textOf({ agent_id: AGENT, key_id: "bob-1", ...KEYS }),
+  "acme.json": textOf(RECORD),
+  "receipt.json": textOf(await receipt()),
+};
+const ISSUE = ["issue", "--issuer", "issuer.json", "--agent", AGENT, "--key", "public.json"];
+const CREDENTIAL = ["credential", "bob.credential", "--key", "bob.json", "--trust", "acme.json"];
+const VERIFY = ["verify", "receipt.json", "--issuer", "acme.json"];
+
+/** What is reported of a file, or of standard input. */
+function inUtf16(origin: string, code = "usage"): object {
+  return { event: "error", code, message: `relay: ${origin} is UTF-16. ${hint}`, hint };
+}
+
+function textOf(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+async function receipt(): Promise<object> {
+  const alice = await newKeys();
+  const request = envelopeOf(BOB, { type: "session.request", to: "agent://acme.alice", payload: { purpose: "talk" } });
+  const payload = { session_id: sessionOf(request), request_sha256: await requestDigest(request) };
+  const parties = { from: "agent://acme.alice", to: AGENT };
+  const decision = envelopeOf(alice, { type: "session.approve", ...parties, payload });
+  const cnf = { jwk: { kty: "OKP", crv: "Ed25519", x: alice.x } };
+  const credentials = [await credential({ sub: "agent://acme.alice", cnf }), await credential()];
+  return buildReceipt({ request, decision, credentials });
+}
+
+/** Writes every file, and some of them in an encoding. */
+async function writeFiles(encoded: Encoding, names = Object.keys(TEXTS)): Promise<void> {
+  for (const [name, text] of Object.entries(TEXTS))
+    await writeFile(line.file(name), names.includes(name) ? encoded(text) : text);
+}
+
+const send = (stdin: Buffer, ...options: string[]) =>
+  line.run(["send", "--key", line.keyFile("alice"), LISTENER, "-", ...options], { stdin });
+
+test("Every file may have a byte order mark and the line ends of Windows", async () => {
+  for (const args of [ISSUE, CREDENTIAL, VERIFY]) {
+    await writeFiles(markedUtf8);
+    const { code, stderr } = await line.run(args);
+    expect([args[0], code, code === 0 || stderr]).toEqual([args[0], 0, true]);
+  }
+});
+
+test.each(UTF_16)("A file in %s is named, with how to write it", async (_, encoded) => {
+  for (const [name, args] of [
+    ["issuer.json", ISSUE],
+    ["public.json", ISSUE],
+    ["bob.credential", CREDENTIAL],
+    ["acme.json", CREDENTIAL],
+    ["acme.json", VERIFY],
+    ["receipt.json", VERIFY],
+  ] as const) {
+    await writeFiles(encoded, [name]);
+    const { code, stdout, stderr } = await line.run([...args, "--json"]);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(jsonLines(stderr)).toMatchObject([inUtf16(name)]);
+  }
+});
+
+test.each(UTF_16)("A key file in %s is an invalid key, is named, and stays as it was", async (_, encoded) => {
+  await writeFiles(encoded, ["bob.json"]);
+  const { code, stderr } = await line.run([...CREDENTIAL, "--json"]);
+  expect(code).toBe(7);
+  expect(jsonLines(stderr)).toMatchObject([inUtf16("The key file bob.json", "invalid_key")]);
+  expect(await readFile(line.file("bob.json"))).toEqual(encoded(TEXTS["bob.json"]));
+});
+
+test("A payload on standard input may have a byte order mark, and is refused in UTF-16", async () => {
+  const receiver = await line.stage.online("bob-hmac", line.url);
+  expect(await send(markedUtf8('{\n"n": 1\n}\n'))).toMatchObject({ code: 0 });
+  expect((await next(receiver)).payload).toEqual({ n: 1 });
+  for (const [, encoded] of UTF_16) {
+    const { code, stderr } = await send(encoded('{"n":1}'), "--json");
+    expect(code).toBe(2);
+    expect(jsonLines(stderr)).toMatchObject([inUtf16("Standard input")]);
+  }
+});
+
+test("Control requests on standard input may begin with a byte order mark, and end the listener in UTF-16", async () => {
+  const request = (n: number) => `${JSON.stringify({ to: LISTENER, payload: { text: `ä\u2028${n}` } })}\n`;
+  const listen = ["listen", "--json", "--stdin", "--key", line.keyFile("bob-hmac")];
+  const answered = await line.run(listen, { stdin: markedUtf8(request(1) + request(2)) });
+  const lines = jsonLines(answered.stdout);
+  expect(lines.filter(({ event }) => event === "accepted").map(({ ref }) => ref)).toEqual([1, 2]);
+  for (const [, encoded] of UTF_16) {
+    const { code, stdout, stderr } = await line.run(listen, { stdin: encoded(request(1)) });
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(jsonLines(stderr).at(-1)).toMatchObject(inUtf16("Standard input"));
+  }
+});
+
+test("A reply of a program may have a byte order mark, and is not sent in UTF-16", async () => {
+  await writeFile(line.file("reply"), markedUtf8('{"n":1}'));
+  const listener = await line.listen("bob-hmac", "--exec", `cat ${line.file("reply")}`, "--reply");
+  const asker = await line.stage.online("alice", line.url);
+  await asker.send(LISTENER, {});
+  expect((await next(asker)).payload).toEqual({ n: 1 });
+  await writeFile(line.file("reply"), utf16le('{"n":1}'));
+  await asker.send(LISTENER, {});
+  await listener.reported("exec_failed");
+  expect(listener.reports.at(-1)?.message).toMatch(/What it printed is UTF-16\.$/);
+});
+
+test("A text of UTF-8 has no byte order mark, whether the file has one or not", () => {
+  expect(decodeText(Buffer.from("ä€😀"))).toBe("ä€😀");
+  expect(decodeText(markedUtf8("ä€😀"))).toBe("ä€😀");
+});
+
+test("Of two byte order marks one is taken off, and none in the midst of a text", () => {
+  expect(decodeText(markedUtf8("\ufeffa\ufeff"))).toBe("\ufeffa\ufeff");
+});
+
+test.each(["", "\ufeff", "a"])("A text as short as %j is decoded", (text) => {
+  expect(decodeText(Buffer.from(text))).toBe(text.replace("\ufeff", ""));
+});
+
+test.each(UTF_16)("A file in %s is not taken for UTF-8, however short it is", (_, encoded) => {
+  for (const text of ["", "{}", "ä€😀"]) expect(decodeText(encoded(text))).toBeUndefined();
+});
+
 const NOWHERE = "http://127.0.0.1:1";
 
 /** `npm run keys`, on a keys file that no relay reads. */
 const keys = (args: readonly string[], input?: string) =>
-  keysCommand(shell.file("keys.json"), [...args, "--wait", "0"], input);
+  keysCommand(line.file("keys.json"), [...args, "--wait", "0"], input);
 
 describe("relay keygen", () => {
   test("prints the record of the key once more, and leaves the key as it is, run again for the same agent", async () => {
     const keygen = ["keygen", "--agent", "agent://gail"];
-    const { code, stdout, stderr } = await shell.run(keygen);
-    const [key, { private_key }] = [await shell.text("gail.json"), await shell.json("gail.json")];
-    expect([code, await shell.mode("gail.json")]).toEqual([0, 0o600]);
+    const { code, stdout, stderr } = await line.run(keygen);
+    const [key, { private_key }] = [await line.text("gail.json"), await line.json("gail.json")];
+    expect([code, await line.mode("gail.json")]).toEqual([0, 0o600]);
     expect(stdout + stderr).not.toContain(private_key);
     expect(JSON.parse(stdout)).toMatchObject({ alg: "ed25519", agents: ["agent://gail"] });
-    expect(await shell.run(keygen)).toMatchObject({ code: 0, stdout });
-    expect(await shell.text("gail.json")).toBe(key);
+    expect(await line.run(keygen)).toMatchObject({ code: 0, stdout });
+    expect(await line.text("gail.json")).toBe(key);
   });
 
   test("never prints the record of an HMAC key, which holds the secret, but writes it to a private file", async () => {
     const keygen = ["keygen", "--json", "--agent", "agent://dave", "--alg", "hmac-sha256", "--key-id", "dave-1"];
-    const made = await shell.run(keygen);
-    const { secret } = await shell.json("dave.json");
+    const made = await line.run(keygen);
+    const { secret } = await line.json("dave.json");
     expect(made).toMatchObject({ code: 0, stdout: "" });
     expect(jsonLines(made.stderr)).toMatchObject([
       { event: "key_file", file: "dave.json", record_file: "dave.record.json" },
       { event: "warning" },
     ]);
     expect(made.stderr).not.toContain(secret);
-    expect([await shell.mode("dave.json"), await shell.mode("dave.record.json")]).toEqual([0o600, 0o600]);
-    expect((await keys(["add", shell.file("dave.record.json")])).code).toBe(0);
-    expect((await shell.json("keys.json")).signing_keys).toContainEqual({
+    expect([await line.mode("dave.json"), await line.mode("dave.record.json")]).toEqual([0o600, 0o600]);
+    expect((await keys(["add", line.file("dave.record.json")])).code).toBe(0);
+    expect((await line.json("keys.json")).signing_keys).toContainEqual({
       key_id: "dave-1",
       alg: "hmac-sha256",
       secret,
@@ -53,28 +192,28 @@ describe("relay keygen", () => {
   });
 
   test("never overwrites a key", async () => {
-    await shell.run(["keygen", "--agent", "agent://erin"]);
-    const before = await shell.text("erin.json");
+    await line.run(["keygen", "--agent", "agent://erin"]);
+    const before = await line.text("erin.json");
     const others = [
       ["agent://frank"],
       ["agent://erin", "--key-id", "erin-2"],
       ["agent://erin", "--alg", "hmac-sha256"],
     ];
     for (const other of others) {
-      const again = await shell.run(["keygen", "--json", "--out", "erin.json", "--agent", ...other]);
+      const again = await line.run(["keygen", "--json", "--out", "erin.json", "--agent", ...other]);
       expect(again).toMatchObject({ code: 1, stdout: "" });
       expect(jsonLines(again.stderr)).toMatchObject([{ event: "error", code: "failed" }]);
     }
-    expect(await shell.text("erin.json")).toBe(before);
+    expect(await line.text("erin.json")).toBe(before);
   });
 
   test("tells a key file that the shell emptied, since the record was sent to it, from another key", async () => {
-    await shell.write("fay.json", "");
-    const emptied = await shell.run(["keygen", "--json", "--agent", "agent://fay"]);
+    await line.write("fay.json", "");
+    const emptied = await line.run(["keygen", "--json", "--agent", "agent://fay"]);
     expect(emptied).toMatchObject({ code: 1, stdout: "" });
-    expect(await shell.text("fay.json")).toBe("");
-    await shell.write("fay.json", "{}");
-    const taken = await shell.run(["keygen", "--json", "--agent", "agent://fay"]);
+    expect(await line.text("fay.json")).toBe("");
+    await line.write("fay.json", "{}");
+    const taken = await line.run(["keygen", "--json", "--agent", "agent://fay"]);
     expect(taken.code).toBe(1);
     expect(taken.stderr).not.toBe(emptied.stderr);
   });
@@ -90,15 +229,15 @@ describe("relay keygen", () => {
 
 describe("A key file", () => {
   test("gives all that a connector is made of", async () => {
-    await shell.run(["keygen", "--agent", "agent://bob", "--out", "bob.json"]);
-    const options = await readKeyFile(shell.file("bob.json"));
-    expect(options).toMatchObject({ agent: "agent://bob", key: { alg: "ed25519" }, trust: { issuers: [] } });
+    await line.run(["keygen", "--agent", "agent://robert", "--out", "robert.json"]);
+    const options = await readKeyFile(line.file("robert.json"));
+    expect(options).toMatchObject({ agent: "agent://robert", key: { alg: "ed25519" }, trust: { issuers: [] } });
     expect(options.sealingKeys).toHaveLength(1);
     expect(() => new Connector({ url: NOWHERE, ...options })).not.toThrow();
   });
 
   test("that is none is refused as the library refuses", async () => {
-    const error = await readKeyFile(shell.file("none.json")).catch((error: unknown) => error);
+    const error = await readKeyFile(line.file("none.json")).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(RelayError);
     expect(error).toMatchObject({ code: "invalid_key" });
   });
@@ -108,16 +247,16 @@ describe("A key file", () => {
     [{ alg: "ed25519", private_key: "no base64url" }, "has a private_key that is not the 32 bytes"],
     [{ alg: "hmac-sha256", secret: "AAAA" }, "has a secret that is not 32 bytes or more"],
   ])("whose key cannot be used is told by the member of the file: %j", async (key, why) => {
-    await shell.write("short.json", { agent_id: "agent://bob", key_id: "bob-1", ...key });
-    const error = await readKeyFile(shell.file("short.json")).catch((error: RelayError) => error);
+    await line.write("short.json", { agent_id: "agent://bob", key_id: "bob-1", ...key });
+    const error = await readKeyFile(line.file("short.json")).catch((error: RelayError) => error);
     expect(error).toMatchObject({ code: "invalid_key", message: expect.stringContaining(why) });
     expect((error as RelayError).hint).not.toMatch(/privateKey|browser/);
   });
 
   test("has a content that is no key, and what is no list is no sealingKeys", async () => {
-    await shell.run(["keygen", "--agent", "agent://carol", "--out", "carol.json"]);
-    const options = await readKeyFile(shell.file("carol.json"));
-    const content = JSON.parse(await readFile(shell.file("carol.json"), "utf8"));
+    await line.run(["keygen", "--agent", "agent://carol", "--out", "carol.json"]);
+    const options = await readKeyFile(line.file("carol.json"));
+    const content = JSON.parse(await readFile(line.file("carol.json"), "utf8"));
     expect(() => new Connector({ url: NOWHERE, agent: options.agent, key: content })).toThrow(TypeError);
     expect(() => new Connector({ url: NOWHERE, ...options, sealingKeys: "key" as never })).toThrow(/sealingKeys/);
   });
