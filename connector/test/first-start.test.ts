@@ -7,7 +7,7 @@ import { freePort } from "../../test/support/free-port.ts";
 import { until } from "../../test/support/until.ts";
 import { RelayError } from "../src/errors.ts";
 import { FirstStart } from "../src/first-start.ts";
-import { type HttpAnswer, HttpClient } from "../src/http-client.ts";
+import { AnswerTooLarge, type HttpAnswer, HttpClient } from "../src/http-client.ts";
 import { FIRST_START, ONLINE_LOOK, REGISTER_WITHIN_MS } from "../src/limits.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, record, testAgent, WholeStage } from "./kit.ts";
@@ -201,10 +201,11 @@ describe("A start under an agent that is online elsewhere", () => {
     expect([errors[0], first.state.status]).toMatchObject([{ code, retry: "later" }, "online"]);
   });
 
-  const OTHERS: readonly [string, HttpAnswer][] = [
+  const OTHERS: readonly [string, HttpAnswer | AnswerTooLarge][] = [
     ["has the websocket alone", said({ code: "not_found", retry: "never" }, 404)],
     ["is a proxy that lets nobody in", said("<html>", 403)],
     ["is a page", said("<html>")],
+    ["is a page of any size", new AnswerTooLarge(said(""))],
     ["is another API", said({ code: "forbidden" }, 401)],
     ["leads elsewhere", said("", 302)],
     ["tells of a presence that is none", said({ ok: true, status: "elsewhere" })],
@@ -213,7 +214,10 @@ describe("A start under an agent that is online elsewhere", () => {
   test.each(OTHERS)("is refused, and the other stays, where what answers over HTTP %s", async (_, answer) => {
     setTime(FIRST_START, "unknownKeyMs", 0);
     const first = await stage.online("bob", stage.url);
-    answerLookUps(() => answer);
+    answerLookUps(() => {
+      if (answer instanceof AnswerTooLarge) throw answer;
+      return answer;
+    });
     const error = await errorOf(stage.connector("bob", stage.url).start());
     expect(error).toMatchObject({ code: "not_a_relay", retry: "fix", outcome: "refused" });
     expect(error.message).toContain(stage.url);

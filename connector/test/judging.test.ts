@@ -187,10 +187,11 @@ describe("Of an agent whose key is pinned", () => {
     expect([verified, "admin" in envelope]).toEqual(["agent", false]);
   });
 
-  test("another key is not believed, nor the same key of another agent", async () => {
+  test("another key is not believed, nor the same key of another agent, and no key without a credential is looked up", async () => {
     const { judged } = await alice({ trust: PINNED_KEY });
     for (const envelope of [envelopeOf(EVE, {}, "eve-1"), underPinnedKey({ from: STRANGER })])
       expect(await judged(envelope)).toMatchObject({ verified: "unverified", from: envelope.from });
+    expect(asked).toEqual([]);
   });
 });
 

@@ -117,7 +117,10 @@ describe("An agent whose key stands in no file", () => {
     stage.front.toAgent = (frame) => frame[seen.push(JSON.stringify(frame)) && "frame"] && frame;
     const sender = await stage.join(ann as Party, stage.front.url, { ...PINNED, seal: "required" });
     const receiver = await stage.join(bob as Party, stage.front.url, PINNED);
-    await sender.send(receiver.agent, { message: secret }, { taskId: "t-1" });
+    const payload = { message: secret };
+    const sent = sender.send(receiver.agent, payload, { taskId: "t-1" });
+    payload.message = "of later";
+    await sent;
     const delivery = await next(receiver);
     expect(delivery).toMatchObject({ payload: { message: secret }, sealed: true, verified: "agent", issuer: "acme" });
     const { ct } = (delivery.envelope.payload as { sealed: { ct: string } }).sealed;
