@@ -248,7 +248,9 @@ describe("A connection", () => {
       await connector.close();`;
     const stdio = ["ignore", "ignore", "inherit"] as const;
     const running = spawn(process.execPath, ["--input-type=module", "--eval", program], { stdio: [...stdio] });
-    await until("it has exited", () => running.exitCode !== null).finally(() => running.kill("SIGKILL"));
+    // Without the connector's own patience, that of its websockets is 30 s.
+    const hasExited = () => running.exitCode !== null;
+    await until("it has exited", hasExited, 20_000).finally(() => running.kill("SIGKILL"));
     expect(running.exitCode).toBe(0);
   });
 });
@@ -285,6 +287,7 @@ describe("What was promised to an agent before its connection ended", () => {
   function told(connector: Connector): unknown[] {
     const all: unknown[] = [];
     connector.on("delivery", ({ payload }) => all.push(payload.n));
+    connector.on("notice", ({ kind }) => all.push(kind));
     connector.on("state", ({ status }) => all.push(status));
     return all;
   }
@@ -295,6 +298,16 @@ describe("What was promised to an agent before its connection ended", () => {
     relay.tell(refusal("rate_limited"));
     await until("it has read all of it", () => errors.length === 1);
   }
+
+  test("is handed over before it is told that another connection took it over", async () => {
+    const connector = await online();
+    const events = told(connector);
+    relay.tell(delivery(), delivery(), { frame: "notice", notice: "superseded" });
+    await relay.close(4409);
+    check();
+    await untilState(connector, "closed");
+    expect(events).toEqual([1, 2, "superseded", "closed"]);
+  });
 
   test.each([1001, 1011])("with %d, after which it reconnects, is handed over", async (closeCode) => {
     const connector = await online();

@@ -149,6 +149,7 @@ describe("A start that may yet succeed goes on, and tells the cause of each fail
 });
 
 test("An agent that was online before outlasts what would end a first start", async () => {
+  setTime(FIRST_START, "refusedUpgradeMs", 0);
   const proxy = await stage.proxy(stage.url);
   const alice = await stage.online("alice", proxy.url);
   const { errors } = record(alice);

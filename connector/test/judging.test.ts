@@ -295,8 +295,10 @@ describe("An id of a sender", () => {
     expect(await judged({ ...envelope, key_id: "another", payload: { n: 2 } })).toBeUndefined();
   });
 
-  test("of a pinned agent is not old for any number of senders that a relay makes up", async () => {
+  test("of a pinned agent is remembered, and a new one is not old, for any number of senders that a relay makes up", async () => {
     const { judged, receive, deliveries, errors } = await alice({ trust: PINNED_KEY, maxInbox: 2 * MAX_SENDERS });
+    const former = underPinnedKey();
+    expect(await judged(former)).toMatchObject({ verified: "agent" });
     const made = {
       id: "1",
       type: "message.send",
@@ -308,7 +310,8 @@ describe("An id of a sender", () => {
     };
     for (let n = 0; n <= MAX_SENDERS; n += 1) receive({ ...made, from: `agent://stranger-${n}` });
     expect(await judged(underPinnedKey())).toMatchObject({ verified: "agent" });
-    expect([deliveries.length, errors]).toEqual([MAX_SENDERS + 2, []]);
+    expect(await judged(former)).toBeUndefined();
+    expect([deliveries.length, errors]).toEqual([MAX_SENDERS + 3, []]);
   });
 });
 
