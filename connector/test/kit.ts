@@ -105,15 +105,8 @@ export class Stage {
   }
 }
 
-/** A stage with pods of ws-connector alone, which tell nobody over HTTP who is online: its agents take theirs over. */
-export class PodsStage extends Stage {
-  override connector(name: string, url: string, options: Partial<ConnectorOptions> = {}): Connector {
-    return super.connector(name, url, { takeOver: true, ...options });
-  }
-}
-
-/** A stage with one pod. */
-export class PodStage extends PodsStage {
+/** A stage with one pod of ws-connector, which tells nobody over HTTP who is online: its agents take theirs over. */
+export class PodStage extends Stage {
   #pod: Pod | undefined;
 
   get url(): string {
@@ -123,6 +116,10 @@ export class PodStage extends PodsStage {
   override async start(): Promise<void> {
     await super.start();
     this.#pod = await this.relay.startWsConnector();
+  }
+
+  override connector(name: string, url: string, options: Partial<ConnectorOptions> = {}): Connector {
+    return super.connector(name, url, { takeOver: true, ...options });
   }
 }
 

@@ -14,8 +14,6 @@ export class WireProxy {
   isSilent = false;
   /** New connections are refused with this status: no relay is there. */
   refusesWith: number | undefined;
-  /** Closes get lost: agents see their connections break off. */
-  losesCloses = false;
   /** How many connections were ever made. */
   connections = 0;
   /** What becomes of a frame on its way to an agent; undefined keeps it back. */
@@ -73,18 +71,6 @@ export class WireProxy {
     for (const agent of this.#server?.clients ?? []) agent.terminate();
   }
 
-  /** Cuts every connection in place of the next ack of a message. @param then what else happens at that moment. */
-  cutAtAck(then = () => {}): void {
-    const pass = this.toAgent;
-    this.toAgent = (frame) => {
-      if (frame.type !== "message.send") return pass(frame);
-      this.toAgent = pass;
-      this.cut();
-      then();
-      return undefined;
-    };
-  }
-
   /** Closes every agent's connection with this code, as a relay may. */
   closeAgents(code: number): void {
     for (const agent of this.#server?.clients ?? []) agent.close(code);
@@ -134,7 +120,7 @@ export class WireProxy {
     });
     pod.on("error", () => {});
     agent.on("error", () => {});
-    pod.on("close", (code: number) => (code === 1006 || this.losesCloses ? agent.terminate() : agent.close(code)));
+    pod.on("close", (code: number) => (code === 1006 ? agent.terminate() : agent.close(code)));
     agent.on("close", () => pod.terminate());
   }
 }
