@@ -73,12 +73,13 @@ describe("The send queue", () => {
     await until("what goes to another is out", () => writer.texts.length === 4);
     waits.endBetween(LONG_MS, 2 * LONG_MS);
     await until("one is out again", () => writer.texts.length === 5);
-    await scene.signer.sign("{}");
-    expect(writer.ids.slice(3)).toEqual(["to carol", "a"]);
+    void scene.addTo("agent://carol", "marker");
+    await until("what came later is out", () => writer.ids.includes("marker"));
+    expect(writer.ids.slice(3)).toEqual(["to carol", "a", "marker"]);
     expect(writer.texts[4]).toBe(writer.texts[0]);
     ack("a");
-    await until("the others are out", () => writer.texts.length === 8);
-    expect(writer.ids.slice(5)).toEqual(["b", "c", "d"]);
+    await until("the others are out", () => writer.texts.length === 9);
+    expect(writer.ids.slice(6)).toEqual(["b", "c", "d"]);
   });
 
   test("sends what waits for a target on the next connection, whatever held that target on the last one", async () => {
@@ -120,11 +121,12 @@ describe("The send queue", () => {
     expect(writer.ids.slice(1)).toEqual(["message", "decision"]);
     waits.endBetween(LONG_MS, 2 * LONG_MS);
     await until("one is out again", () => writer.texts.length === 4);
-    await scene.signer.sign("{}");
-    expect(writer.ids.slice(3)).toEqual(["to bob"]);
+    void scene.addTo("agent://eve", "marker");
+    await until("what came later is out", () => writer.ids.includes("marker"));
+    expect(writer.ids.slice(3)).toEqual(["to bob", "marker"]);
     ack("to bob");
-    await until("the others are out", () => writer.texts.length === 6);
-    expect(writer.ids.slice(4)).toEqual(["to carol", "after it"]);
+    await until("the others are out", () => writer.texts.length === 7);
+    expect(writer.ids.slice(5)).toEqual(["to carol", "after it"]);
   });
 
   test("rejects at once, with the code and the time to wait, what cannot be answered in its call's time", async () => {
