@@ -1,21 +1,15 @@
 import { ACCEPT_FROM_MUTATIONS } from "./catalogue/accept-from.ts";
 import { ADMIN_MUTATIONS } from "./catalogue/admin.ts";
-import { ASSERT_MUTATIONS } from "./catalogue/asserts.ts";
 import { CLUSTER_MUTATIONS } from "./catalogue/cluster.ts";
 import { CLUSTER_NODE_MUTATIONS } from "./catalogue/cluster-nodes.ts";
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
-import { CONNECTOR_CONTROL_MUTATIONS } from "./catalogue/connector-control.ts";
-import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { CONNECTOR_END_MUTATIONS } from "./catalogue/connector-ends.ts";
 import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
-import { CONNECTOR_MCP_MUTATIONS } from "./catalogue/connector-mcp.ts";
 import { CONNECTOR_OUTGOING_MUTATIONS } from "./catalogue/connector-outgoing.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
 import { CONNECTOR_PYTHON_BOUNDS_MUTATIONS } from "./catalogue/connector-python-bounds.ts";
 import { CONNECTOR_PYTHON_CONNECTION_MUTATIONS } from "./catalogue/connector-python-connection.ts";
-import { CONNECTOR_SAID_AND_KEPT_MUTATIONS } from "./catalogue/connector-said-and-kept.ts";
-import { CONNECTOR_SEALING_MUTATIONS } from "./catalogue/connector-sealing.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
@@ -58,7 +52,6 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SLOW_READER_MUTATIONS,
   ...REPLAY_MUTATIONS,
   ...SESSION_MUTATIONS,
-  ...ASSERT_MUTATIONS,
   ...WINDOW_MUTATIONS,
   ...IDEMPOTENCY_MUTATIONS,
   ...REDIS_MUTATIONS,
@@ -77,13 +70,8 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_END_MUTATIONS,
   ...CONNECTOR_INIT_MUTATIONS,
   ...CONNECTOR_LYING_RELAY_MUTATIONS,
-  ...CONNECTOR_SAID_AND_KEPT_MUTATIONS,
-  ...CONNECTOR_MCP_MUTATIONS,
   ...CONNECTOR_OUTGOING_MUTATIONS,
   ...CONNECTOR_PYTHON_MUTATIONS,
   ...CONNECTOR_PYTHON_BOUNDS_MUTATIONS,
   ...CONNECTOR_PYTHON_CONNECTION_MUTATIONS,
-  ...CONNECTOR_CONTROL_MUTATIONS,
-  ...CONNECTOR_CREDENTIAL_MUTATIONS,
-  ...CONNECTOR_SEALING_MUTATIONS,
 ];

@@ -33,13 +33,6 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/protocol/test/wire/json.test.ts", "test/hostile/member-names.test.ts"],
   },
   {
-    name: "nor by a connector",
-    file: "connector/src/parse-json.ts",
-    find: "return hasEscapedName(text) ?",
-    replace: "return false ?",
-    tests: ["connector/test/parse-json.test.ts", "connector/test/member-names.test.ts"],
-  },
-  {
     name: "every text of others is read by that parser",
     file: "shared/protocol/src/intake/steps.ts",
     find: "return { value: parseJson(text) };",
