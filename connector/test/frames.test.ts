@@ -3,7 +3,11 @@ import { SignedEnvelope as RelaysEnvelope } from "relay-protocol/contract/envelo
 import { isRefusal } from "relay-protocol/intake/refusal.ts";
 import { decode } from "relay-protocol/intake/steps.ts";
 import { ENVELOPE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/frames.ts";
+import {
+  decidedSessionsNotice,
+  deliverFrame,
+  pendingSessionsNotice,
+} from "../../services/ws-connector/src/connection/frames.ts";
 import { type DeliverFrame, type ErrorFrame, readFrame, waitOf } from "../src/frames.ts";
 import {
   ANNOUNCED_DEFAULTS,

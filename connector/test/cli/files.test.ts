@@ -41,7 +41,7 @@ const VERIFY = ["verify", "receipt.json", "--issuer", "acme.json"];
 
 /** What is reported of a file, or of standard input. */
 function inUtf16(origin: string, code = "usage"): object {
-  return { event: "error", code, message: `relay: ${origin} is UTF-16. ${hint}`, hint };
+  return { event: "error", code, message: `relay: ${origin} is not UTF-8. ${hint}`, hint };
 }
 
 function textOf(value: object): string {
@@ -133,7 +133,7 @@ test("A reply of a program may have a byte order mark, and is not sent in UTF-16
   await writeFile(line.file("reply"), utf16le('{"n":1}'));
   await asker.send(LISTENER, {});
   await listener.reported("exec_failed");
-  expect(listener.reports.at(-1)?.message).toMatch(/What it printed is UTF-16\.$/);
+  expect(listener.reports.at(-1)?.message).toMatch(/What it printed is not UTF-8\.$/);
 });
 
 test("A text of UTF-8 has no byte order mark, whether the file has one or not", () => {

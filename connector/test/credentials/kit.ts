@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { calculateJwkThumbprint } from "jose";
-import { sessionIdOf } from "relay-window/acceptance/envelope-digest.ts";
+import { sessionIdOf } from "relay-window/acceptance/acceptance.ts";
 import { canonical, signed } from "../../../test/support/agent.ts";
 import type { IssuerRecord } from "../../src/credentials/issuer-record.ts";
 import { type Credential, readCredential } from "../../src/credentials/read-credential.ts";
