@@ -360,6 +360,14 @@ test("relay listen --help names every member that a control line may have", asyn
   for (const member of CONTROL_MEMBERS) expect(stdout).toContain(`"${member}"`);
 });
 
+test("A word that a command does not take is named, unless it may be a secret", async () => {
+  const told = async (...words: string[]) => (await relay.run(words)).stderr;
+  expect(await told("keygen", "agnet")).toContain("agnet");
+  expect(await told("init", "one", "two")).toContain("two");
+  expect(await told("keygen", "agent://carol")).toContain("--agent agent://carol");
+  expect(await told("keygen", "k".repeat(32))).not.toContain("kkk");
+});
+
 describe("relay completion", () => {
   async function completed(...words: string[]): Promise<string[]> {
     const { stdout: script } = await relay.run(["completion", "bash"]);
