@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { writeDocument, writeJson } from "./document.ts";
 import type { Plan } from "./plan.ts";
 import { reportData, reportOf, reportText } from "./report.ts";
-import type { Section } from "./section.ts";
+import type { Section } from "../report.ts";
 import { clusterSections } from "./suites/cluster.ts";
 import { ed25519Sections } from "./suites/ed25519.ts";
 import { gatewaySections } from "./suites/gateway.ts";

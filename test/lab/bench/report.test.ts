@@ -5,7 +5,7 @@ import { REDIS_CLIENT } from "./peers/options.ts";
 import { peersSection } from "./peers-section.ts";
 import { contendersOf, type Plan, titleOf } from "./plan.ts";
 import { reportOf, reportText } from "./report.ts";
-import { aimsTable, isMet, shown } from "./section.ts";
+import { aimsTable, isMet, shown } from "../report.ts";
 import { median, percentile } from "./statistics.ts";
 import { SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 

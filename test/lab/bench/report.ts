@@ -1,7 +1,7 @@
 import { describeMachine, type Machine, machineText } from "./machine.ts";
 import { peersSection } from "./peers-section.ts";
 import type { Plan } from "./plan.ts";
-import { aimsTable, isMet, markdown, type Section } from "./section.ts";
+import { aimsTable, isMet, markdown, type Section } from "../report.ts";
 
 export interface Report {
   readonly at: string;

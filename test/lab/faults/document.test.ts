@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
 import { rowsBetween } from "../../support/documents.ts";
-import { CLUSTER_FAULTS, FAULTS } from "./support/catalogue.ts";
+import { CLUSTER_FAULTS, FAULTS } from "./catalogue.ts";
 
 test.each([
   ["faults", FAULTS],

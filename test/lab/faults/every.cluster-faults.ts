@@ -1,5 +1,5 @@
-import { CLUSTER_AGENTS, CLUSTER_FAULTS } from "./support/catalogue.ts";
+import { CLUSTER_AGENTS, CLUSTER_FAULTS } from "./catalogue.ts";
 import { ClusterStage } from "./support/cluster-stage.ts";
-import { injectAll } from "./support/inject-all.ts";
+import { injectAll } from "./inject.ts";
 
 injectAll("cluster-faults", new ClusterStage(CLUSTER_AGENTS), CLUSTER_FAULTS);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Frame, signed } from "../../support/agent.ts";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { type Act, FORGERIES, type Forgery } from "./actions.ts";
-import { type Fault, inject, isFault } from "./faults.ts";
+import { type Fault, inject, isFault } from "../faults.ts";
 import { GatewaySender } from "./gateway-sender.ts";
 import type { RoamingFleet } from "./roaming-fleet.ts";
 

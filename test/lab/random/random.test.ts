@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import type { Answer, Entry, LedgerContent } from "../../support/ledger.ts";
 import { type Action, actionsOf, isOnCluster, losesRedis } from "./actions.ts";
 import { breaches, earlyBreaches, miscounts } from "./checks.ts";
-import { isFault } from "./faults.ts";
+import { isFault } from "../faults.ts";
 import { OpenRequests } from "./open-requests.ts";
 
 const ACTIONS = 20_000;

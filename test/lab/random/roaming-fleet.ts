@@ -1,7 +1,7 @@
 import { GuardedRelay } from "../../support/guarded-redis.ts";
 import { ReturningAgent } from "../../support/returning-agent.ts";
 import { ClusterStage } from "../faults/support/cluster-stage.ts";
-import { Fleet, HEARTBEAT_MS } from "../faults/support/fleet.ts";
+import { Fleet, HEARTBEAT_MS } from "../fleet.ts";
 import { SingleStage } from "../faults/support/single-stage.ts";
 import { AGENTS, CONNECTORS } from "./actions.ts";
 import { OpenRequests } from "./open-requests.ts";

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { scrape } from "../../support/http.ts";
-import { residentBytes } from "../bench/accounting.ts";
+import { residentBytes } from "../accounting.ts";
 import { type Fleet, ROLES, type Role } from "./fleet.ts";
 import { type RedisMemory, redisMemory } from "./redis-memory.ts";
 

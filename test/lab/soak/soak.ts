@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Ledger, tally, violations } from "../../support/ledger.ts";
 import { until } from "../../support/until.ts";
-import { shown } from "../bench/section.ts";
+import { shown } from "../report.ts";
 import { Callers } from "./callers.ts";
 import { Fleet, ROLLED } from "./fleet.ts";
 import { Pace } from "./pace.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { isMet } from "../bench/section.ts";
+import { isMet } from "../report.ts";
 import { ROLES } from "./fleet.ts";
 import { kindOf } from "./redis-memory.ts";
 import type { Sample } from "./samples.ts";

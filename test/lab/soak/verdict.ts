@@ -1,5 +1,5 @@
 import type { Tally } from "../../support/ledger.ts";
-import { type Aim, type Section, shown, times } from "../bench/section.ts";
+import { type Aim, type Section, shown, times } from "../report.ts";
 import { median } from "../bench/statistics.ts";
 import { ROLES, type Role } from "./fleet.ts";
 import {

@@ -2,12 +2,12 @@ import { expect, test } from "@jest/globals";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { until } from "../../support/until.ts";
 import { use } from "../../support/use-relay.ts";
-import { AGENTS } from "../faults/support/catalogue.ts";
+import { AGENTS } from "../faults/catalogue.ts";
 import type { Fault } from "../faults/support/fault.ts";
-import { Fleet, type FleetPod } from "../faults/support/fleet.ts";
-import { parties, sendUntilAccepted } from "../faults/support/keyed-sends.ts";
+import { Fleet, type FleetPod } from "../fleet.ts";
+import { parties, sendUntilAccepted } from "../keyed-sends.ts";
 import { type SingleFleet, SingleStage } from "../faults/support/single-stage.ts";
-import { exchanging, survive } from "../faults/support/survive.ts";
+import { exchanging, survive } from "../faults/survive.ts";
 import { RollingRelay } from "./support/rolling-relay.ts";
 
 const CONNECTORS = 2;

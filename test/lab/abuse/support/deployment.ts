@@ -9,7 +9,7 @@ import { scrape } from "../../../support/http.ts";
 import { TestIssuer } from "../../../support/issuer.ts";
 import type { PodProcess, ProcessLimits } from "../../../support/pod-process.ts";
 import type { WindowView } from "../../../support/window-view.ts";
-import { instant, type Pids, residentBytes } from "../../bench/accounting.ts";
+import { instant, type Pids, residentBytes } from "../../accounting.ts";
 import { BYSTANDERS_ADDRESS, FORWARDED } from "./addresses.ts";
 import { API_KEY_AGENTS, ATTACKERS, BYSTANDERS, ISSUER, RELAY_HOST } from "./names.ts";
 import type { AttackerKey, Target } from "./target.ts";

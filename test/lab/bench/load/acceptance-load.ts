@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Pids } from "../accounting.ts";
-import { OrderedProcess } from "./ordered-process.ts";
+import type { Pids } from "../../accounting.ts";
+import { OrderedProcess } from "../../ordered-process.ts";
 import type { Place } from "./pod-acceptance.ts";
 import type { ReceivingOrder } from "./receiving-pod.ts";
 import type { Fill, Filled, Offer, Offered, SendingOrder } from "./sending-pods.ts";

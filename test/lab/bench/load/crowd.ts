@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { instant, type Pids, type Span, spanOf } from "../accounting.ts";
+import { instant, type Pids, type Span, spanOf } from "../../accounting.ts";
 import type { AgentRelayDialect } from "./agent-relay.ts";
 import type { Dialect } from "./dialect.ts";
 import { WebSocketClient } from "./websocket.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { instant, type Pids, type Span, spanOf } from "../accounting.ts";
+import { instant, type Pids, type Span, spanOf } from "../../accounting.ts";
 
 /** POSTs over connections that stay open, one request under way on each. */
 export interface Posts {

@@ -1,5 +1,5 @@
 import { setTimeout as delay, setImmediate as lookAround } from "node:timers/promises";
-import type { Pids } from "../accounting.ts";
+import type { Pids } from "../../accounting.ts";
 import { percentile } from "../statistics.ts";
 import type { Pair, Pairs } from "./pairs.ts";
 import { type Carried, carriedWithin } from "./press.ts";

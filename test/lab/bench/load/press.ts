@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { instant, type Pids, type Span, spanOf } from "../accounting.ts";
+import { instant, type Pids, type Span, spanOf } from "../../accounting.ts";
 import type { Pairs } from "./pairs.ts";
 
 /** What a generator that is not to bound the result has ready: so many messages a second are made ahead. */

@@ -1,5 +1,5 @@
-import { PodChannel } from "relay-window/channel/pod-channel.ts";
-import { takeOrders } from "./ordered-process.ts";
+import { PodChannel } from "relay-window/pod-channel.ts";
+import { takeOrders } from "../../ordered-process.ts";
 import { openPod, type Place, type PodAcceptance, verifiedHeartbeat } from "./pod-acceptance.ts";
 
 /** A pod that has all targets and counts what comes in for them: a process of its own. */

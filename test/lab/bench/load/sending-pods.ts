@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Acceptance } from "relay-window/acceptance/acceptance.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
-import { instant, type Pids, type Span, spanOf } from "../accounting.ts";
+import { instant, type Pids, type Span, spanOf } from "../../accounting.ts";
 import { percentile } from "../statistics.ts";
-import { takeOrders } from "./ordered-process.ts";
+import { takeOrders } from "../../ordered-process.ts";
 import { sendOnSchedule } from "./pace.ts";
 import { openPod, type Place, type PodAcceptance, verifiedMessage } from "./pod-acceptance.ts";
 import { dueAt } from "./schedule.ts";

@@ -1,6 +1,6 @@
 import { PARTITION_TAGS } from "relay-window/redis/keys.ts";
 import { partitionOf } from "relay-window/redis/partitions.ts";
-import type { Span } from "../accounting.ts";
+import type { Span } from "../../accounting.ts";
 import { median } from "../statistics.ts";
 import { PRIMARIES } from "../systems/redis-cluster.ts";
 import { REDIS } from "../systems/system.ts";

@@ -1,6 +1,6 @@
-import { type Span, totalCpu } from "../accounting.ts";
+import { type Span, totalCpu } from "../../accounting.ts";
 import type { Carried } from "../load/press.ts";
-import { type Aim, shown, times } from "../section.ts";
+import { type Aim, shown, times } from "../../report.ts";
 import { median } from "../statistics.ts";
 import { type Contender, RECEIVING, REDIS, SENDING } from "../systems/system.ts";
 

@@ -1,4 +1,4 @@
-import { maxOpenFiles } from "../accounting.ts";
+import { maxOpenFiles } from "../../accounting.ts";
 
 /** What a process has open beside the connections. */
 const SPARE_FILES = 100;

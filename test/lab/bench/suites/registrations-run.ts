@@ -3,7 +3,7 @@ import type { AgentSocket, Frame } from "../../../support/agent.ts";
 import { MEMORY_PROBE, type PodProcess } from "../../../support/pod-process.ts";
 import { TestRelay } from "../../../support/relay.ts";
 import { until } from "../../../support/until.ts";
-import { cpuWithout, instant, type Pids, residentBytes, type Span, spanOf } from "../accounting.ts";
+import { cpuWithout, instant, type Pids, residentBytes, type Span, spanOf } from "../../accounting.ts";
 import type { Plan } from "../plan.ts";
 import { type Crowd, HOST, listed, type Traffic, withCredentials } from "./registrations-traffic.ts";
 

@@ -3,9 +3,9 @@ import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { HttpClient } from "../../../support/http.ts";
 import { TestRelay } from "../../../support/relay.ts";
 import { until } from "../../../support/until.ts";
-import { instant, type Pids, spanOf, totalCpu } from "../accounting.ts";
+import { instant, type Pids, spanOf, totalCpu } from "../../accounting.ts";
 import type { Plan } from "../plan.ts";
-import { type Section, shown } from "../section.ts";
+import { type Section, shown } from "../../report.ts";
 import { median } from "../statistics.ts";
 import { REDIS } from "../systems/system.ts";
 

@@ -1,4 +1,4 @@
-import type { Pids } from "../accounting.ts";
+import type { Pids } from "../../accounting.ts";
 import { AcceptanceLoad } from "../load/acceptance-load.ts";
 import type { Bus } from "../systems/agent-relay.ts";
 import { evenTargets } from "./cluster-settings.ts";

@@ -1,4 +1,4 @@
-import type { Pids } from "../accounting.ts";
+import type { Pids } from "../../accounting.ts";
 import type { Speech } from "../load/dialect.ts";
 
 /** A system under test: two server processes and whatever they need, until it is disposed of. */

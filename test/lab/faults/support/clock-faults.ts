@@ -4,8 +4,8 @@ import { AgentSocket, type Frame, signed } from "../../../support/agent.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";
 import { type Fault, type Injected, over } from "./fault.ts";
-import type { FleetPod } from "./fleet.ts";
-import { nameOf } from "./pod-faults.ts";
+import type { FleetPod } from "../../fleet.ts";
+import { nameOf } from "../services.ts";
 import type { SingleFleet } from "./single-stage.ts";
 
 const { maxClockSkewMs } = ENVELOPE_LIMITS;
@@ -14,7 +14,7 @@ const WAY_MS = 10_000;
 /** Pods may differ by a minute. Source: docs/protocol.md#replay. */
 const TOLERATED_MS = 60_000 - WAY_MS;
 const INTOLERABLE_MS = 600_000;
-const SHIFTED_CLOCK = new URL("shifted-clock.mjs", import.meta.url).href;
+const SHIFTED_CLOCK = new URL("../shifted-clock.mjs", import.meta.url).href;
 
 /** Clocks of pods that are off. Source: docs/protocol.md#envelopes, docs/protocol.md#replay. */
 export const CLOCK_FAULTS: readonly Fault<SingleFleet>[] = [

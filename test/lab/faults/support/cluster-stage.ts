@@ -6,12 +6,12 @@ import type { GuardedCluster } from "../../../support/deployed-users.ts";
 import { RedisProxy } from "../../../support/redis-proxy.ts";
 import { clusterClient } from "../../../support/test-redis.ts";
 import { countersIn } from "../../../support/window-view.ts";
-import type { Fleet } from "./fleet.ts";
-import type { Stage, Wiring } from "./stage.ts";
+import type { Fleet } from "../../fleet.ts";
+import type { Stage, Wiring } from "../../stages.ts";
 
 export type ClusterFleet = Fleet<ClusterStage>;
 
-const REDIRECTED_CONNECTIONS = new URL("redirected-connections.mjs", import.meta.url).href;
+const REDIRECTED_CONNECTIONS = new URL("../../redirected-connections.mjs", import.meta.url).href;
 
 /** A Redis Cluster of three primaries with a replica each. */
 export class ClusterStage implements Stage {

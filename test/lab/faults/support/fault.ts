@@ -1,6 +1,6 @@
 import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
-import type { Fleet } from "./fleet.ts";
+import type { Fleet } from "../../fleet.ts";
 
 /** What an injection has come to. Times are monotonic ms. */
 export interface Injected {

@@ -2,8 +2,8 @@ import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";
 import type { ClusterFleet } from "./cluster-stage.ts";
 import { type Fault, over } from "./fault.ts";
-import { sendUntilAccepted } from "./keyed-sends.ts";
-import { deaf } from "./redis-faults.ts";
+import { sendUntilAccepted } from "../../keyed-sends.ts";
+import { deaf } from "../redis.ts";
 import { anySlot, forgets, shardOf } from "./shards.ts";
 
 const CALLERS = 4;

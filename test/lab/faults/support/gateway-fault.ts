@@ -1,6 +1,6 @@
 import { until } from "../../../support/until.ts";
 import type { Fault } from "./fault.ts";
-import { parties, sendUntilAccepted } from "./keyed-sends.ts";
+import { parties, sendUntilAccepted } from "../../keyed-sends.ts";
 import type { SingleFleet } from "./single-stage.ts";
 
 const REQUESTS = 36;

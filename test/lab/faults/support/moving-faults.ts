@@ -3,7 +3,7 @@ import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { type ClusterFleet, slotOfAgent } from "./cluster-stage.ts";
 import { type Fault, over } from "./fault.ts";
 import { anySlot, shardOf, untilRefusedTo } from "./shards.ts";
-import { exchanging } from "./survive.ts";
+import { exchanging } from "../survive.ts";
 
 /** A slot of each of the first shards. */
 const ONE_OF_EACH = [0, 8000, 16_383];

@@ -8,7 +8,7 @@ import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { clusterClient } from "../../../support/test-redis.ts";
 import { until } from "../../../support/until.ts";
 import type { ClusterFleet } from "./cluster-stage.ts";
-import type { FleetPod } from "./fleet.ts";
+import type { FleetPod } from "../../fleet.ts";
 
 /** What was accepted shortly before a replica took over, sent once more: the relay takes for new what the replica had not received. */
 

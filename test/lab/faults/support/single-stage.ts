@@ -2,8 +2,8 @@ import type { GuardedRelay } from "../../../support/guarded-redis.ts";
 import { RedisProxy } from "../../../support/redis-proxy.ts";
 import type { RedisUser } from "../../../support/test-redis.ts";
 import type { WindowView } from "../../../support/window-view.ts";
-import type { Fleet } from "./fleet.ts";
-import type { Stage, Wiring } from "./stage.ts";
+import type { Fleet } from "../../fleet.ts";
+import type { Stage, Wiring } from "../../stages.ts";
 
 export type SingleFleet = Fleet<SingleStage>;
 

@@ -1,11 +1,11 @@
 import { expect, test } from "@jest/globals";
 import { GuardedRelay } from "../../../support/guarded-redis.ts";
 import { use } from "../../../support/use-relay.ts";
-import { AGENTS } from "./catalogue.ts";
+import { AGENTS } from "../catalogue.ts";
 import type { Fault } from "./fault.ts";
-import { Fleet } from "./fleet.ts";
+import { Fleet } from "../../fleet.ts";
 import { type SingleFleet, SingleStage } from "./single-stage.ts";
-import { survive } from "./survive.ts";
+import { survive } from "../survive.ts";
 
 /** A test for each of these faults, injected once, all on one fleet. */
 export function surviveEach(faults: readonly Fault<SingleFleet>[]): void {

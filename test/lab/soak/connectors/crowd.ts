@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { pythonProgram } from "../../../../deploy/local/python-program.mjs";
 import { MEMORY_PROBE } from "../../../support/pod-process.ts";
-import { residentBytes } from "../../bench/accounting.ts";
+import { residentBytes } from "../../accounting.ts";
 import { SEND_EVERY_MS, SEND_TIMEOUT_S } from "./plan.ts";
 import type { AgentOrders, Orders, Told } from "./protocol.ts";
 

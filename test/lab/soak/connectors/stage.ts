@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { residentBytes } from "../../bench/accounting.ts";
+import { residentBytes } from "../../accounting.ts";
 import { Fleet, ROLES, ROLLED, type Role, STEADY } from "../fleet.ts";
 import { Book } from "./book.ts";
 import { Crowd, LANGUAGES, type Language } from "./crowd.ts";

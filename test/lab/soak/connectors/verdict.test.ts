@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { isMet } from "../../bench/section.ts";
+import { isMet } from "../../report.ts";
 import { courseOf, type Sample } from "./memory.ts";
 import type { Outcome } from "./soak.ts";
 import { sectionsOf } from "./verdict.ts";

@@ -1,4 +1,4 @@
-import { type Aim, type Section, shown, times } from "../../bench/section.ts";
+import { type Aim, type Section, shown, times } from "../../report.ts";
 import { RESIDENT_LEVEL } from "../plan.ts";
 import { courseOf, isKilled } from "./memory.ts";
 import { BACK_WITHIN_MS, LEAST_PROMISED, LEAST_RATE, type Plan, SEND_EVERY_MS } from "./plan.ts";

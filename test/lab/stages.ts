@@ -1,6 +1,6 @@
-import type { RedisProxy } from "../../../support/redis-proxy.ts";
-import type { TestRelay } from "../../../support/relay.ts";
-import type { RedisUser } from "../../../support/test-redis.ts";
+import type { RedisProxy } from "../support/redis-proxy.ts";
+import type { TestRelay } from "../support/relay.ts";
+import type { RedisUser } from "../support/test-redis.ts";
 
 /** How a process reaches Redis: through proxies of its own. */
 export interface Wiring {

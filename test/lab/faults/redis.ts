@@ -1,9 +1,9 @@
-import type { LinkName } from "../../../support/redis-proxy.ts";
-import type { ReturningAgent } from "../../../support/returning-agent.ts";
-import { until } from "../../../support/until.ts";
-import { type Fault, over } from "./fault.ts";
-import type { Fleet, FleetPod } from "./fleet.ts";
-import type { SingleFleet } from "./single-stage.ts";
+import type { LinkName } from "../../support/redis-proxy.ts";
+import type { ReturningAgent } from "../../support/returning-agent.ts";
+import { until } from "../../support/until.ts";
+import { type Fault, over } from "./support/fault.ts";
+import type { Fleet, FleetPod } from "../fleet.ts";
+import type { SingleFleet } from "./support/single-stage.ts";
 
 /** Less than this waits in Redis for a pod that does not read, in the fault of that name. */
 const OUTPUT_LIMIT = "pubsub 256kb 0 0";

@@ -1,11 +1,11 @@
 import { expect } from "@jest/globals";
-import { type Entry, forgotten, type LedgerContent, promiseOf, tally, violations } from "../../../support/ledger.ts";
-import type { ReturningAgent } from "../../../support/returning-agent.ts";
-import { until } from "../../../support/until.ts";
-import type { Fault, Injected } from "./fault.ts";
-import type { Fleet } from "./fleet.ts";
-import type { Outcome } from "./outcome.ts";
-import { unavailabilities } from "./unavailability.ts";
+import { type Entry, forgotten, type LedgerContent, promiseOf, tally, violations } from "../../support/ledger.ts";
+import type { ReturningAgent } from "../../support/returning-agent.ts";
+import { until } from "../../support/until.ts";
+import type { Fault, Injected } from "./support/fault.ts";
+import type { Fleet } from "../fleet.ts";
+import type { Outcome } from "./support/outcome.ts";
+import { unavailabilities } from "./support/unavailability.ts";
 
 /** The promise, where nothing else keeps the machine busy; some answers may be later even then, and none much later. */
 const ANSWERED_WITHIN_MS = 1000;

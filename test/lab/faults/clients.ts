@@ -1,12 +1,12 @@
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
-import { TcpProxy } from "../../../support/redis-proxy.ts";
-import type { ReturningAgent } from "../../../support/returning-agent.ts";
-import { until } from "../../../support/until.ts";
-import { type Fault, over } from "./fault.ts";
-import { nameOf, promisedTo } from "./pod-faults.ts";
-import { deaf } from "./redis-faults.ts";
-import type { SingleFleet } from "./single-stage.ts";
+import { TcpProxy } from "../../support/redis-proxy.ts";
+import type { ReturningAgent } from "../../support/returning-agent.ts";
+import { until } from "../../support/until.ts";
+import { type Fault, over } from "./support/fault.ts";
+import { nameOf, promisedTo } from "./services.ts";
+import { deaf } from "./redis.ts";
+import type { SingleFleet } from "./support/single-stage.ts";
 
 const PROMISED_IN_VAIN = 10;
 /** Two pings unanswered, and the tick that notices: an agent that is not there turns stale no later. */

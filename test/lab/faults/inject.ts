@@ -1,13 +1,13 @@
 import { afterAll, expect, test } from "@jest/globals";
-import { use } from "../../../support/use-relay.ts";
-import { writeDocument, writeJson } from "../../bench/document.ts";
-import { describeMachine, machineText } from "../../bench/machine.ts";
-import type { Fault } from "./fault.ts";
-import { Fleet } from "./fleet.ts";
-import type { Outcome } from "./outcome.ts";
-import type { Stage } from "./stage.ts";
+import { use } from "../../support/use-relay.ts";
+import { writeDocument, writeJson } from "../bench/document.ts";
+import { describeMachine, machineText } from "../bench/machine.ts";
+import type { Fault } from "./support/fault.ts";
+import { Fleet } from "../fleet.ts";
+import type { Outcome } from "./support/outcome.ts";
+import type { Stage } from "../stages.ts";
 import { survive } from "./survive.ts";
-import { markdownOf, missingIn, tableOf } from "./table.ts";
+import { markdownOf, missingIn, tableOf } from "./support/table.ts";
 
 /**
  * A test for each of these faults, injected as often as it says, and in the end the table, on the terminal and as

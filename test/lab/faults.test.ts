@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
-import { Ledger, violations } from "../../support/ledger.ts";
+import { Ledger, violations } from "../support/ledger.ts";
 import { inject } from "./faults.ts";
-import type { RoamingFleet } from "./roaming-fleet.ts";
+import type { RoamingFleet } from "./random/roaming-fleet.ts";
 
 const URL = "ws://127.0.0.1:1/ws";
 const LONG_MS = 200;

@@ -1,11 +1,11 @@
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
-import { promiseOf } from "../../../support/ledger.ts";
-import type { ReturningAgent } from "../../../support/returning-agent.ts";
-import { until } from "../../../support/until.ts";
-import { type Fault, over } from "./fault.ts";
-import type { Fleet } from "./fleet.ts";
-import { deaf } from "./redis-faults.ts";
-import type { SingleFleet } from "./single-stage.ts";
+import { promiseOf } from "../../support/ledger.ts";
+import type { ReturningAgent } from "../../support/returning-agent.ts";
+import { until } from "../../support/until.ts";
+import { type Fault, over } from "./support/fault.ts";
+import type { Fleet } from "../fleet.ts";
+import { deaf } from "./redis.ts";
+import type { SingleFleet } from "./support/single-stage.ts";
 
 /** Longer than a command may take: what the pod waited for has failed when it goes on. */
 const FROZEN_MS = 1200;

@@ -1,14 +1,14 @@
-import { CLIENT_FAULTS } from "./client-faults.ts";
-import { CLOCK_FAULTS } from "./clock-faults.ts";
-import type { ClusterFleet } from "./cluster-stage.ts";
-import type { Fault } from "./fault.ts";
-import { GATEWAY_FAILOVER } from "./gateway-failover.ts";
-import { GATEWAY_FAULT } from "./gateway-fault.ts";
-import { MOVING_FAULTS } from "./moving-faults.ts";
-import { NODE_FAULTS } from "./node-faults.ts";
-import { POD_FAULTS } from "./pod-faults.ts";
-import { REDIS_FAULTS } from "./redis-faults.ts";
-import type { SingleFleet } from "./single-stage.ts";
+import { CLIENT_FAULTS } from "./clients.ts";
+import { CLOCK_FAULTS } from "./support/clock-faults.ts";
+import type { ClusterFleet } from "./support/cluster-stage.ts";
+import type { Fault } from "./support/fault.ts";
+import { GATEWAY_FAILOVER } from "./support/gateway-failover.ts";
+import { GATEWAY_FAULT } from "./support/gateway-fault.ts";
+import { MOVING_FAULTS } from "./support/moving-faults.ts";
+import { NODE_FAULTS } from "./cluster.ts";
+import { POD_FAULTS } from "./services.ts";
+import { REDIS_FAULTS } from "./redis.ts";
+import type { SingleFleet } from "./support/single-stage.ts";
 
 /** Every fault that the relay is held against; a line of the table each. */
 export const FAULTS: readonly Fault<SingleFleet>[] = [

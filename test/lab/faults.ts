@@ -1,13 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { violations } from "../../support/ledger.ts";
-import type { ReturningAgent } from "../../support/returning-agent.ts";
-import { until } from "../../support/until.ts";
-import { ClusterStage } from "../faults/support/cluster-stage.ts";
-import { SingleStage } from "../faults/support/single-stage.ts";
-import type { Act } from "./actions.ts";
-import { type ClusterFault, injectIntoCluster, isClusterFault } from "./cluster-faults.ts";
-import { injectIntoRedis, isRedisFault, type RedisFault } from "./redis-faults.ts";
-import type { RoamingFleet } from "./roaming-fleet.ts";
+import { violations } from "../support/ledger.ts";
+import type { ReturningAgent } from "../support/returning-agent.ts";
+import { until } from "../support/until.ts";
+import { ClusterStage } from "./faults/support/cluster-stage.ts";
+import { SingleStage } from "./faults/support/single-stage.ts";
+import type { Act } from "./random/actions.ts";
+import { type ClusterFault, injectIntoCluster, isClusterFault } from "./random/cluster-faults.ts";
+import { injectIntoRedis, isRedisFault, type RedisFault } from "./random/redis-faults.ts";
+import type { RoamingFleet } from "./random/roaming-fleet.ts";
 
 type PodFault = Extract<Act, { act: "cut" | "slow" | "freeze" | "kill" | "term" }>;
 export type Fault = PodFault | RedisFault | ClusterFault;

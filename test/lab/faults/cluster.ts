@@ -1,11 +1,11 @@
 import { CONTROL_SLOT } from "relay-window/redis/partitions.ts";
-import type { ClusterNode } from "../../../../deploy/local/cluster-node.ts";
-import { until } from "../../../support/until.ts";
-import type { ClusterFleet } from "./cluster-stage.ts";
-import { type Fault, type Injected, over } from "./fault.ts";
-import { deaf } from "./redis-faults.ts";
-import { repeatAccepted, startReports, untilLacking, untilReported } from "./repeats.ts";
-import { anySlot, forgets, shardOf, spared, untilRefusedTo } from "./shards.ts";
+import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
+import { until } from "../../support/until.ts";
+import type { ClusterFleet } from "./support/cluster-stage.ts";
+import { type Fault, type Injected, over } from "./support/fault.ts";
+import { deaf } from "./redis.ts";
+import { repeatAccepted, startReports, untilLacking, untilReported } from "./support/repeats.ts";
+import { anySlot, forgets, shardOf, spared, untilRefusedTo } from "./support/shards.ts";
 import { exchanging } from "./survive.ts";
 
 const BACK_AFTER_PROMOTION_MS = 10_000;

@@ -1,10 +1,10 @@
-import { Ledger } from "../../../support/ledger.ts";
-import type { PodProcess } from "../../../support/pod-process.ts";
-import type { RedisProxy } from "../../../support/redis-proxy.ts";
-import { Exchange, ReturningAgent } from "../../../support/returning-agent.ts";
-import type { RedisUser } from "../../../support/test-redis.ts";
-import { until } from "../../../support/until.ts";
-import type { Stage } from "./stage.ts";
+import { Ledger } from "../support/ledger.ts";
+import type { PodProcess } from "../support/pod-process.ts";
+import type { RedisProxy } from "../support/redis-proxy.ts";
+import { Exchange, ReturningAgent } from "../support/returning-agent.ts";
+import type { RedisUser } from "../support/test-redis.ts";
+import { until } from "../support/until.ts";
+import type { Stage } from "./stages.ts";
 
 /** Short, so that "back within one heartbeat" is seen soon; that of real agents is 15 s. */
 export const HEARTBEAT_MS = 1000;

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { HttpClient } from "../../../support/http.ts";
-import type { ReturningAgent } from "../../../support/returning-agent.ts";
+import { HttpClient } from "../support/http.ts";
+import type { ReturningAgent } from "../support/returning-agent.ts";
 import type { Fleet, FleetPod } from "./fleet.ts";
-import { nameOf } from "./pod-faults.ts";
+import { nameOf } from "./faults/services.ts";
 
 /** An API key has few requests a minute. */
 const TRY_AGAIN_MS = 400;
