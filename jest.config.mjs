@@ -73,7 +73,7 @@ const images = { globalSetup: "<rootDir>/test/containers/support/build-images.mj
 const { RELAY_PREVIOUS_TREE } = process.env;
 const previous = {
   rootDir: RELAY_PREVIOUS_TREE,
-  moduleNameMapper: { "/relay-under-test\\.ts$": `${ROOT}test/lab/upgrade/support/mixed-relay.ts` },
+  moduleNameMapper: { "/relay-under-test\\.ts$": `${ROOT}test/lab/upgrade/mixed-relay.ts` },
 };
 
 export default {

@@ -1,10 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
 import { Ledger, violations } from "../support/ledger.ts";
-import { inject } from "./faults.ts";
-import type { RoamingFleet } from "./random/roaming-fleet.ts";
+import { cut, killConnector } from "./faults.ts";
+import type { Fleet, FleetPod } from "./fleet.ts";
 
-const URL = "ws://127.0.0.1:1/ws";
 const LONG_MS = 200;
 const BOB = "agent://bob";
 
@@ -13,20 +12,13 @@ function fleetOf() {
   const ledger = new Ledger();
   const befell: string[] = [];
   const noticed = Promise.withResolvers<void>();
+  const agents = [{ id: BOB }];
   const pod = {
-    websocketUrl: URL,
     proxies: [{ cut: () => befell.push("cut"), heal: () => befell.push("healed"), links: () => [] }],
     end: async () => befell.push("killed"),
-  };
-  const fleet = {
-    ledger,
-    agents: [{ id: BOB, url: URL, isOnline: true }],
-    connectors: [pod],
-    hasJustMoved: () => false,
-    replace: async () => {},
-    stage: { caughtUp: () => noticed.promise },
-  };
-  return { fleet: fleet as unknown as RoamingFleet, ledger, befell, notice: noticed.resolve };
+  } as unknown as FleetPod;
+  const fleet = { ledger, agentsOf: () => agents, replace: async () => {}, stage: { caughtUp: () => noticed.promise } };
+  return { fleet: fleet as unknown as Fleet, pod, agents, ledger, befell, notice: noticed.resolve };
 }
 
 /** Promised to Bob; it has not come. */
@@ -38,13 +30,14 @@ function promise(ledger: Ledger, id: string): void {
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe.each([
-  ["killed", { act: "kill", connector: 0 }],
-  ["cut", { act: "cut", connector: 0, forMs: 1 }],
-] as const)("A connector that is %s in a random run", (word, fault) => {
+  ["killed", ({ fleet, pod }: ReturnType<typeof fleetOf>) => killConnector(fleet, pod)],
+  ["cut", ({ fleet, pod, agents }: ReturnType<typeof fleetOf>) => cut(fleet, pod.proxies, agents, turn)],
+] as const)("A connector that is %s", (word, inject) => {
   test("has delivered what was promised before, however long that takes", async () => {
-    const { fleet, ledger, befell, notice } = fleetOf();
+    const made = fleetOf();
+    const { ledger, befell, notice } = made;
     promise(ledger, "before");
-    const injected = inject(fleet, fault);
+    const injected = inject(made);
     for (let n = 0; n < 5; n += 1) await turn();
     expect(befell).toEqual([]);
     ledger.received({ frame: "deliver", envelope: { id: "before", to: BOB } }, "of bob", "pod");
@@ -54,8 +47,9 @@ describe.each([
   });
 
   test("owes nothing that is promised until Redis has come to the end of its connection, and all from then on", async () => {
-    const { fleet, ledger, notice } = fleetOf();
-    const injected = inject(fleet, fault);
+    const made = fleetOf();
+    const { ledger, notice } = made;
+    const injected = inject(made);
     // Longer than any time after which Redis might be taken to know.
     await delay(LONG_MS);
     promise(ledger, "meanwhile");

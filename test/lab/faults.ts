@@ -1,116 +1,207 @@
-import { setTimeout as delay } from "node:timers/promises";
+import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { violations } from "../support/ledger.ts";
+import type { RedisProxy } from "../support/redis-proxy.ts";
 import type { ReturningAgent } from "../support/returning-agent.ts";
 import { until } from "../support/until.ts";
-import { ClusterStage } from "./faults/support/cluster-stage.ts";
-import { SingleStage } from "./faults/support/single-stage.ts";
-import type { Act } from "./random/actions.ts";
-import { type ClusterFault, injectIntoCluster, isClusterFault } from "./random/cluster-faults.ts";
-import { injectIntoRedis, isRedisFault, type RedisFault } from "./random/redis-faults.ts";
-import type { RoamingFleet } from "./random/roaming-fleet.ts";
+import type { ClusterFleet, Fleet, FleetPod } from "./fleet.ts";
+import { type DirectStage, slotOfAgent } from "./stages.ts";
 
-type PodFault = Extract<Act, { act: "cut" | "slow" | "freeze" | "kill" | "term" }>;
-export type Fault = PodFault | RedisFault | ClusterFault;
+/**
+ * What befalls a fleet, in every program of the lab. What a fault may cost is in the ledger, as a gap of those who cannot be
+ * reached or as a loss of the guard: all else is owed.
+ */
 
-const POD_FAULTS: readonly string[] = ["cut", "slow", "freeze", "kill", "term"] satisfies PodFault["act"][];
+/** A fault lasts until this is over. */
+type During = () => Promise<unknown>;
 
-export function isFault(act: Act): act is Fault {
-  return isPodFault(act) || isRedisFault(act) || isClusterFault(act);
-}
+type Agents = readonly Pick<ReturningAgent, "id">[];
 
-/** Begins a fault, and resolves when it is over. */
-export async function inject(fleet: RoamingFleet, fault: Fault): Promise<void> {
-  const { stage } = fleet;
-  if (isPodFault(fault)) return await injectIntoPod(fleet, fault);
-  if (isRedisFault(fault) && stage instanceof SingleStage) return await injectIntoRedis(fleet, stage, fault);
-  if (isClusterFault(fault) && stage instanceof ClusterStage) return await injectIntoCluster(fleet, stage, fault);
-  throw new Error(`Not a fault of this stage: ${fault.act}`);
-}
-
-function isPodFault(act: Act): act is PodFault {
-  return POD_FAULTS.includes(act.act);
-}
-
-async function injectIntoPod(fleet: RoamingFleet, fault: PodFault): Promise<void> {
-  switch (fault.act) {
-    case "kill":
-      return await kill(fleet, fault.connector);
-    case "term":
-      return await terminate(fleet, fault.connector);
-    case "freeze": {
-      const { process } = podOf(fleet, fault.connector);
-      process.freeze();
-      await delay(fault.forMs);
-      process.thaw();
-      return;
-    }
-    case "slow": {
-      const { proxies } = podOf(fleet, fault.connector);
-      for (const proxy of proxies) proxy.slow(20, 200);
-      await delay(fault.forMs);
-      for (const proxy of proxies) proxy.heal();
-      return;
-    }
-    case "cut":
-      return await cut(fleet, fault.connector, fault.forMs);
-  }
+/** Deliveries to these agents, or to all, may be lost until the function that is returned is called. */
+export function deaf({ ledger }: Fleet, agents?: Agents): () => void {
+  const gaps = agents === undefined ? [ledger.gap()] : agents.map(({ id }) => ledger.gap(id));
+  return () => {
+    for (const end of gaps) end();
+  };
 }
 
 /**
- * What was on its way through the pod's channel when it was cut is lost, and so is what Redis publishes to it before it comes to
- * the end of the connection.
+ * The same from now on; resolves when all that was promised to them before has come, however far a pod is behind on a busy
+ * machine. What does not come in time is judged in the end.
  */
-async function cut(fleet: RoamingFleet, connector: number, forMs: number): Promise<void> {
-  const pod = podOf(fleet, connector);
-  const alive = await gapFor(fleet, reachedBy(fleet, pod.websocketUrl));
-  for (const proxy of pod.proxies) proxy.cut();
-  await Promise.all([delay(forMs), fleet.stage.caughtUp()]);
-  for (const proxy of pod.proxies) proxy.heal();
-  alive();
-}
-
-async function kill(fleet: RoamingFleet, connector: number): Promise<void> {
-  const doomed = podOf(fleet, connector);
-  await fleet.replace(doomed);
-  const alive = await gapFor(fleet, reachedBy(fleet, doomed.websocketUrl));
-  await doomed.end("SIGKILL");
-  await until("the links of the dead are gone", () => doomed.proxies.every((proxy) => proxy.links().length === 0));
-  await fleet.stage.caughtUp();
-  alive();
-}
-
-async function terminate(fleet: RoamingFleet, connector: number): Promise<void> {
-  const doomed = podOf(fleet, connector);
-  await fleet.replace(doomed);
-  const code = await doomed.end("SIGTERM");
-  if (code !== 0) throw new Error(`A connector that was told to end ended with ${code}.`);
-}
-
-function podOf(fleet: RoamingFleet, connector: number) {
-  const pod = fleet.connectors[connector];
-  if (pod === undefined) throw new Error(`There is no connector ${connector}.`);
-  return pod;
-}
-
-/** Agents with a connection to a connector, one that they just leave included. */
-function reachedBy(fleet: RoamingFleet, url: string): ReturningAgent[] {
-  return fleet.agents.filter((agent) => agent.url === url || !agent.isOnline || fleet.hasJustMoved(agent));
-}
-
-/**
- * A gap of these agents, which begins now; resolves when all that was promised to them before has come, however far a pod is
- * behind on a busy machine. What does not come in time is judged in the end.
- */
-async function gapFor({ ledger }: RoamingFleet, agents: readonly ReturningAgent[]): Promise<() => void> {
+async function deafOnceServed(fleet: Fleet, agents: Agents): Promise<() => void> {
+  const { ledger } = fleet;
   const ids = new Set(agents.map(({ id }) => id));
   const onTheirWay = violations(ledger.content)
     .filter(({ kind }) => kind === "promised and lost")
     .flatMap(({ id }) => ledger.entry(id) ?? [])
     .filter(({ to }) => to !== undefined && ids.has(to));
-  const gaps = agents.map(({ id }) => ledger.gap(id));
+  const alive = deaf(fleet, agents);
   const haveCome = () => onTheirWay.every(({ deliveries }) => deliveries.length > 0);
   await until("what was promised before has come", haveCome).catch(() => {});
-  return () => {
-    for (const end of gaps) end();
-  };
+  return alive;
+}
+
+/** A connector dies without a goodbye, once another one takes its agents. Returns them. */
+export async function killConnector(fleet: Fleet, pod: FleetPod): Promise<readonly ReturningAgent[]> {
+  await fleet.replace(pod);
+  const agents = fleet.agentsOf(pod);
+  const alive = await deafOnceServed(fleet, agents);
+  await pod.end("SIGKILL");
+  await until("its links are gone", () => pod.proxies.every((proxy) => proxy.links().length === 0));
+  await fleet.stage.caughtUp();
+  alive();
+  return agents;
+}
+
+/** A connector is told to end, once another one takes its agents. Returns them. */
+export async function endConnector(fleet: Fleet, pod: FleetPod): Promise<readonly ReturningAgent[]> {
+  await fleet.replace(pod);
+  const agents = fleet.agentsOf(pod);
+  await pod.end("SIGTERM");
+  return agents;
+}
+
+/** The process hangs: its sockets stay open. */
+export async function freeze({ process }: FleetPod, during: During): Promise<void> {
+  process.freeze();
+  await during();
+  process.thaw();
+}
+
+/**
+ * No way to Redis. What was on its way to these agents is lost with the links, and so is what Redis publishes before it comes
+ * to the end of the connections.
+ */
+export async function cut(fleet: Fleet, proxies: readonly RedisProxy[], agents: Agents, during: During): Promise<void> {
+  const alive = await deafOnceServed(fleet, agents);
+  for (const proxy of proxies) proxy.cut();
+  await fleet.stage.caughtUp();
+  alive();
+  await during();
+  for (const proxy of proxies) proxy.heal();
+}
+
+export async function slow(
+  proxies: readonly RedisProxy[],
+  [leastMs, mostMs]: readonly [number, number],
+  during: During,
+): Promise<void> {
+  for (const proxy of proxies) proxy.slow(leastMs, mostMs);
+  await during();
+  for (const proxy of proxies) proxy.heal();
+}
+
+/** The one Redis hangs: connections stay open. */
+export async function hangRedis({ relay: { redis } }: DirectStage, during: During): Promise<void> {
+  await redis.pause();
+  await during();
+  await redis.resume();
+}
+
+/** The one Redis dies, and comes back empty. */
+export async function restartRedis(fleet: Fleet<DirectStage>, during: During = async () => {}): Promise<void> {
+  const { redis } = fleet.relay;
+  const alive = deaf(fleet);
+  await redis.kill();
+  fleet.ledger.guardLost();
+  await during();
+  await redis.start();
+  alive();
+}
+
+/** A shard of the cluster. */
+interface Shard {
+  readonly primary: ClusterNode;
+  /** Whose partitions it has. */
+  readonly agents: readonly ReturningAgent[];
+}
+
+/** The shard that has a slot. */
+export async function shardOf(fleet: ClusterFleet, slot: number): Promise<Shard> {
+  const { cluster } = fleet.stage;
+  const primary = await cluster.primaryOf(slot);
+  const primaries = await Promise.all(fleet.agents.map(({ id }) => cluster.primaryOf(slotOfAgent(id))));
+  return { primary, agents: fleet.agents.filter((_, n) => primaries[n] === primary) };
+}
+
+export async function hangPrimary({ stage: { cluster } }: ClusterFleet, slot: number, during: During): Promise<void> {
+  const primary = await cluster.primaryOf(slot);
+  await cluster.pause(primary);
+  await during();
+  await cluster.resume(primary);
+}
+
+/** The replica takes the place of its primary, which lives: nothing is lost. */
+export async function failOver({ stage: { cluster } }: ClusterFleet, slot: number): Promise<void> {
+  await cluster.failOver(await cluster.replicaOf(await cluster.primaryOf(slot)));
+}
+
+interface Promotion {
+  readonly replica: ClusterNode;
+  /** Kills the primary, or has it hang. */
+  readonly silence: During;
+  /** What was accepted before this is at the replica, too; all may be lacking unless this is known. */
+  readonly lacksSince?: number;
+  /** Waits for the promotion, which it is given. */
+  readonly during?: (promotion: During) => Promise<unknown>;
+}
+
+/** The primary falls silent, and its replica takes its place without what it had not received. */
+export async function promote(
+  fleet: ClusterFleet,
+  { agents }: Shard,
+  { replica, silence, lacksSince, during = (promotion) => promotion() }: Promotion,
+): Promise<void> {
+  const { cluster } = fleet.stage;
+  const alive = deaf(fleet, agents);
+  await silence();
+  forgets(fleet, agents, lacksSince);
+  // It may have been kept from receiving more.
+  await cluster.resume(replica);
+  await cluster.letTakeOver(replica);
+  await during(() => cluster.untilPrimary(replica));
+  alive();
+}
+
+/** The shard dies with its replica, and comes back empty once it was given up. */
+export async function loseShard(
+  fleet: ClusterFleet,
+  { primary, agents }: Shard,
+  during: During = async () => {},
+): Promise<void> {
+  const { cluster } = fleet.stage;
+  const alive = deaf(fleet, agents);
+  await cluster.kill(await cluster.replicaOf(primary));
+  await cluster.kill(primary);
+  forgets(fleet, agents);
+  await cluster.untilGivenUp(primary);
+  await during();
+  await cluster.mend();
+  alive();
+}
+
+/** A slot moves as Redis 7 does it, key by key. It lasts while the keys have gone and the slot has not. */
+export async function moveSlot(
+  { stage: { cluster } }: ClusterFleet,
+  slot: number,
+  to: ClusterNode,
+  during: During = async () => {},
+): Promise<void> {
+  const from = await cluster.beginMove(slot, to);
+  await cluster.moveKeys(slot, from, to);
+  await during();
+  await cluster.endMove(slot, from, to);
+}
+
+/** Another primary than the one that has the slot. */
+export async function otherPrimary({ stage: { cluster } }: ClusterFleet, slot: number): Promise<ClusterNode> {
+  const [primary, all] = [await cluster.primaryOf(slot), await cluster.primaries()];
+  return all.find((node) => node !== primary) as ClusterNode;
+}
+
+function forgets({ ledger }: Fleet, agents: Agents, since?: number): void {
+  ledger.guardLost(
+    agents.map(({ id }) => id),
+    since,
+  );
 }

@@ -1,33 +1,83 @@
+import type { AgentKey, Frame } from "../support/agent.ts";
 import { Ledger } from "../support/ledger.ts";
-import type { PodProcess } from "../support/pod-process.ts";
+import type { PodProcess, ProcessLimits } from "../support/pod-process.ts";
 import type { RedisProxy } from "../support/redis-proxy.ts";
 import { Exchange, ReturningAgent } from "../support/returning-agent.ts";
 import type { RedisUser } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";
-import type { Stage } from "./stages.ts";
+import type { ClusterStage, SingleStage, Stage } from "./stages.ts";
+
+type Service = Exclude<RedisUser, "window-reset">;
 
 /** Short, so that "back within one heartbeat" is seen soon; that of real agents is 15 s. */
-export const HEARTBEAT_MS = 1000;
-/** No limit of rates, and a drain as short as it may be: faults are the subject, not limits. */
-const SETTINGS = {
+const HEARTBEAT_MS = 1000;
+/** No limit of rates: faults are the subject, not limits. */
+const UNLIMITED = {
   LOG_LEVEL: "info",
   RELAY_ENVELOPES_PER_SECOND: "0",
   RELAY_BYTES_PER_SECOND: "0",
   RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0",
 };
 
-/** A service as a process, with proxies of its own between it and each Redis. */
-export class FleetPod {
-  readonly service: RedisUser;
-  readonly process: PodProcess;
-  readonly proxies: readonly RedisProxy[];
-  /** True when a fault ended it. */
-  isDismissed = false;
+export type SingleFleet = Fleet<SingleStage>;
+export type ClusterFleet = Fleet<ClusterStage>;
 
-  constructor(service: RedisUser, process: PodProcess, proxies: readonly RedisProxy[]) {
+interface FleetOptions {
+  /** Connectors, to which agents go in turn. */
+  readonly connectors: number;
+  /** Settings of every service. */
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly heartbeatMs?: number;
+}
+
+interface PodOptions {
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Arguments of Node itself. */
+  readonly nodeArguments?: readonly string[];
+  readonly limits?: ProcessLimits;
+}
+
+/** A service as a process, with what is between it and each Redis. */
+export class FleetPod {
+  readonly service: Service;
+  readonly proxies: readonly RedisProxy[];
+  readonly #start: () => Promise<PodProcess>;
+  readonly #sawEnd: (how: string) => void;
+  #process: PodProcess | undefined;
+  /** True while a fault, or a program's own will, has it ended. */
+  #isDismissed = false;
+
+  /** Not started. @param sawEnd is told of an end as it should not be. */
+  constructor(
+    service: Service,
+    proxies: readonly RedisProxy[],
+    start: () => Promise<PodProcess>,
+    sawEnd: (how: string) => void,
+  ) {
     this.service = service;
-    this.process = process;
     this.proxies = proxies;
+    this.#start = start;
+    this.#sawEnd = sawEnd;
+  }
+
+  /** Starts it, or the process that comes after one that has ended: on the same port, if its settings name one. */
+  async start(): Promise<void> {
+    this.#process = await this.#start();
+    this.#isDismissed = false;
+  }
+
+  get process(): PodProcess {
+    if (this.#process === undefined) throw new Error(`A ${this.service} was not started.`);
+    return this.#process;
+  }
+
+  /** False from its end on, until it is started again. */
+  get isThere(): boolean {
+    return !this.#isDismissed;
+  }
+
+  get hasEndedByItself(): boolean {
+    return !this.#isDismissed && this.process.hasEnded;
   }
 
   /** The proxy before the one Redis. */
@@ -43,24 +93,23 @@ export class FleetPod {
     return `${this.url.replace("http", "ws")}/ws`;
   }
 
-  async isReady(): Promise<boolean> {
-    return (await fetch(`${this.url}/ready`)).ok;
-  }
-
   async untilReady(): Promise<void> {
-    await until("the pod is ready", () => this.isReady(), 60_000);
+    await until("the pod is ready", async () => (await fetch(`${this.url}/ready`)).ok, 60_000);
   }
 
-  /** Resolves with the exit code, or null when the signal itself ended the process. */
-  async end(signal: "SIGTERM" | "SIGKILL"): Promise<number | null> {
-    this.isDismissed = true;
-    return await this.process.end(signal);
+  /** A pod that is told to end does so with 0. */
+  async end(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    if (this.#isDismissed) return;
+    if (this.process.hasEnded) this.#sawEnd(`a ${this.service} ended by itself`);
+    this.#isDismissed = true;
+    const code = await this.process.end(signal);
+    if (signal === "SIGTERM" && code !== 0) this.#sawEnd(`a ${this.service} that was told to end ended with ${code}`);
   }
 }
 
 /**
- * Services as real processes on a stage, each behind proxies of its own, and agents that come back to any connector that is
- * there. One ledger holds all that agents sent and were sent.
+ * Services as real processes on a stage, and agents that come back to any connector that is there. One ledger holds all that
+ * agents sent and were sent.
  */
 export class Fleet<S extends Stage = Stage> {
   readonly stage: S;
@@ -68,15 +117,16 @@ export class Fleet<S extends Stage = Stage> {
   readonly agents: ReturningAgent[] = [];
   /** All pods that there ever were, in the order of their start. */
   readonly pods: FleetPod[] = [];
+  readonly #options: FleetOptions;
   /** Where agents go. */
   readonly #seats: FleetPod[] = [];
-  readonly #size: number;
+  readonly #badEnds: string[] = [];
   #exchange: Exchange | undefined;
 
   /** There is an agent for each key; the n-th prefers the n-th connector, in turn. */
-  constructor(stage: S, connectors: number) {
+  constructor(stage: S, options: FleetOptions) {
     this.stage = stage;
-    this.#size = connectors;
+    this.#options = options;
   }
 
   get relay(): S["relay"] {
@@ -86,7 +136,7 @@ export class Fleet<S extends Stage = Stage> {
   /** Resolves when all connectors run and all agents are registered. */
   async start(): Promise<this> {
     await this.relay.start();
-    const starting = Array.from({ length: this.#size }, () => this.addPod("ws-connector"));
+    const starting = Array.from({ length: this.#options.connectors }, () => this.addPod("ws-connector"));
     this.#seats.push(...(await Promise.all(starting)));
     const names = [...this.relay.keys.agents.keys()];
     this.agents.push(...names.map((name, n) => this.agent(name, () => this.connectorFor(n).websocketUrl)));
@@ -98,7 +148,7 @@ export class Fleet<S extends Stage = Stage> {
   async stop(): Promise<void> {
     await this.#exchange?.stop(0).catch(() => {});
     await Promise.all(this.agents.map((agent) => agent.stop()));
-    await Promise.all(this.pods.map(({ process }) => process.stop()));
+    await Promise.all(this.pods.map((pod) => pod.end("SIGKILL")));
     await Promise.all(this.pods.flatMap(({ proxies }) => proxies.map((proxy) => proxy.stop())));
     await this.relay.stop();
   }
@@ -110,7 +160,7 @@ export class Fleet<S extends Stage = Stage> {
 
   /** Where the n-th agent goes. */
   connectorFor(n: number): FleetPod {
-    return this.#seats[n % this.#size] as FleetPod;
+    return this.#seats[n % this.#seats.length] as FleetPod;
   }
 
   /** Starts a connector, to which the agents of this one go from now on when they come back. */
@@ -118,31 +168,41 @@ export class Fleet<S extends Stage = Stage> {
     this.#seats[this.#seats.indexOf(pod)] = await this.addPod("ws-connector");
   }
 
-  /** Which agents' connections a connector has. */
+  /** Agents that have a connection to a connector, or may have one. */
   agentsOf(pod: FleetPod): ReturningAgent[] {
     return this.agents.filter((agent) => agent.url === pod.websocketUrl);
   }
 
-  /** Starts a pod that no agent goes to by itself. @param nodeArguments arguments of Node itself. */
-  async addPod(
-    service: "ws-connector" | "gateway" | "ops-reporting",
-    overrides: Readonly<Record<string, string>> = {},
-    nodeArguments: readonly string[] = [],
-  ): Promise<FleetPod> {
+  /** What ended that nobody ended, or otherwise than it should. */
+  get unexpectedEnds(): string[] {
+    const alone = this.pods.filter((pod) => pod.hasEndedByItself);
+    return [...this.#badEnds, ...alone.map(({ service }) => `a ${service} ended by itself`)];
+  }
+
+  /** Starts a pod that no agent goes to by itself. */
+  async addPod(service: Service, { settings, nodeArguments = [], limits }: PodOptions = {}): Promise<FleetPod> {
     const wiring = await this.stage.wire(service);
-    const settings = { ...SETTINGS, ...wiring.settings, ...overrides };
-    const process = await this.relay.startProcess(service, settings, [...wiring.nodeArguments, ...nodeArguments]);
-    const pod = new FleetPod(service, process, wiring.proxies);
+    const all = { ...(this.#options.settings ?? UNLIMITED), ...wiring.settings, ...settings };
+    const start = () => this.relay.startProcess(service, all, [...wiring.nodeArguments, ...nodeArguments], limits);
+    const pod = new FleetPod(service, wiring.proxies, start, (how) => this.#badEnds.push(how));
+    await pod.start();
     this.pods.push(pod);
     await pod.untilReady();
     return pod;
   }
 
-  /** An agent that writes into the ledger, not started. */
-  agent(name: string, url: string | (() => string)): ReturningAgent {
+  /** An agent that writes into the ledger, not started. @param received is told of every frame. */
+  agent(name: string, url: string | (() => string), received: (frame: Frame) => void = () => {}): ReturningAgent {
+    const { heartbeatMs = HEARTBEAT_MS } = this.#options;
+    const key = this.keyOf(name);
+    return new ReturningAgent({ url, id: `agent://${name}`, key, heartbeatMs, ledger: this.ledger, received });
+  }
+
+  /** An agent's key, as only it and the relay should know it. */
+  keyOf(name: string): AgentKey {
     const key = this.relay.keys.agents.get(name);
     if (key === undefined) throw new Error(`${name} has no key.`);
-    return new ReturningAgent({ url, id: `agent://${name}`, key, heartbeatMs: HEARTBEAT_MS, ledger: this.ledger });
+    return key;
   }
 
   /** Ends what a fault left behind that came to no end: nothing hangs, is cut or slow any more. */
@@ -169,4 +229,9 @@ export class Fleet<S extends Stage = Stage> {
   async stopTraffic(): Promise<void> {
     await this.#exchange?.stop(10_000);
   }
+}
+
+/** `name` of `agent://name`. */
+export function nameOf({ id }: Pick<ReturningAgent, "id">): string {
+  return id.slice("agent://".length);
 }

@@ -1,8 +1,9 @@
 import { parseArgs } from "node:util";
-import { writeDocument, writeJson } from "./document.ts";
+import { type EarlierTree, earlierTree } from "../earlier-tree.ts";
+import type { Section } from "../report.ts";
+import { writeDocument, writeJson } from "../report.ts";
 import type { Plan } from "./plan.ts";
 import { reportData, reportOf, reportText } from "./report.ts";
-import type { Section } from "../report.ts";
 import { clusterSections } from "./suites/cluster.ts";
 import { ed25519Sections } from "./suites/ed25519.ts";
 import { gatewaySections } from "./suites/gateway.ts";
@@ -15,7 +16,6 @@ import { registrationSections } from "./suites/registrations.ts";
 import { relaySections } from "./suites/relay.ts";
 import { reportSections } from "./suites/reports.ts";
 import { installed } from "./systems/all.ts";
-import { type EarlierTree, earlierTree } from "./systems/earlier-tree.ts";
 import { SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 
 /** `npm run bench`: what the relay costs, beside its peers. Source: docs/performance.md. */

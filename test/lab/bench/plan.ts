@@ -1,4 +1,4 @@
-import type { EarlierTree } from "./systems/earlier-tree.ts";
+import type { EarlierTree } from "../earlier-tree.ts";
 import { BEFORE, type Contender, type NodeArguments, SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 
 /** What one run measures, and for how long. */

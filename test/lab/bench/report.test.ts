@@ -1,12 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { insertedInto } from "./document.ts";
+import { aimsTable, insertedInto, isMet, median, percentile, shown } from "../report.ts";
 import { REDIS_CLIENT } from "./peers/options.ts";
 import { peersSection } from "./peers-section.ts";
 import { contendersOf, type Plan, titleOf } from "./plan.ts";
 import { reportOf, reportText } from "./report.ts";
-import { aimsTable, isMet, shown } from "../report.ts";
-import { median, percentile } from "./statistics.ts";
 import { SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 
 const PLAN: Plan = {

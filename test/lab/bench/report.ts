@@ -1,7 +1,6 @@
-import { describeMachine, type Machine, machineText } from "./machine.ts";
+import { aimsTable, describeMachine, isMet, type Machine, machineText, markdown, type Section } from "../report.ts";
 import { peersSection } from "./peers-section.ts";
 import type { Plan } from "./plan.ts";
-import { aimsTable, isMet, markdown, type Section } from "../report.ts";
 
 export interface Report {
   readonly at: string;

@@ -3,10 +3,10 @@ import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.t
 import { TcpProxy } from "../../support/redis-proxy.ts";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
-import { type Fault, over } from "./support/fault.ts";
-import { nameOf, promisedTo } from "./services.ts";
-import { deaf } from "./redis.ts";
-import type { SingleFleet } from "./support/single-stage.ts";
+import { deaf } from "../faults.ts";
+import { nameOf, type SingleFleet } from "../fleet.ts";
+import { promisedTo } from "./looks.ts";
+import { type Fault, over } from "./survive.ts";
 
 const PROMISED_IN_VAIN = 10;
 /** Two pings unanswered, and the tick that notices: an agent that is not there turns stale no later. */

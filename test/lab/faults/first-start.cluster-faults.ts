@@ -6,7 +6,7 @@ import { ClusterRelay } from "../../cluster/support/cluster-relay.ts";
 import { PythonConnectors } from "../../python/python-connector.ts";
 import { until } from "../../support/until.ts";
 import { use } from "../../support/use-relay.ts";
-import { slotOfAgent } from "./support/cluster-stage.ts";
+import { slotOfAgent } from "../stages.ts";
 
 /** Of each shard more than one. */
 const NAMES = ["ada", "flo", "hal", "mia", "quy", "alice", "bob", "carol", "dave", "erin"];

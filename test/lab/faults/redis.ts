@@ -1,10 +1,12 @@
 import type { LinkName } from "../../support/redis-proxy.ts";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
-import { type Fault, over } from "./support/fault.ts";
-import type { Fleet, FleetPod } from "../fleet.ts";
-import type { SingleFleet } from "./support/single-stage.ts";
+import { cut, deaf, hangRedis, restartRedis, slow } from "../faults.ts";
+import type { FleetPod, SingleFleet } from "../fleet.ts";
+import { untilAnsweredSlowly, untilRefused } from "./looks.ts";
+import { type Fault, over } from "./survive.ts";
 
+const SLOW_MS = [100, 400] as const;
 /** Less than this waits in Redis for a pod that does not read, in the fault of that name. */
 const OUTPUT_LIMIT = "pubsub 256kb 0 0";
 const LARGE_MESSAGE = "x".repeat(30_000);
@@ -16,9 +18,7 @@ export const REDIS_FAULTS: readonly Fault<SingleFleet>[] = [
     name: "Redis silent",
     times: 5,
     inject: async (fleet) => {
-      await fleet.relay.redis.pause();
-      await untilRefused(fleet, fleet.agents);
-      await fleet.relay.redis.resume();
+      await hangRedis(fleet.stage, () => untilRefused(fleet, fleet.agents));
       return over(fleet.agents);
     },
   },
@@ -26,12 +26,7 @@ export const REDIS_FAULTS: readonly Fault<SingleFleet>[] = [
     name: "Redis cut off",
     times: 5,
     inject: async (fleet) => {
-      // What is on its way at that moment is lost with the links: so long the bus does not live.
-      const alive = deaf(fleet, fleet.agents);
-      for (const { redis } of fleet.connectors) redis.cut();
-      alive();
-      await untilRefused(fleet, fleet.agents);
-      for (const { redis } of fleet.connectors) redis.heal();
+      await cut(fleet, proxiesOf(fleet), fleet.agents, () => untilRefused(fleet, fleet.agents));
       return over(fleet.agents);
     },
   },
@@ -39,9 +34,7 @@ export const REDIS_FAULTS: readonly Fault<SingleFleet>[] = [
     name: "Redis slow, 100–400 ms",
     times: 3,
     inject: async (fleet) => {
-      for (const { redis } of fleet.connectors) redis.slow(100, 400);
-      await untilAnsweredSlowly(fleet);
-      for (const { redis } of fleet.connectors) redis.heal();
+      await slow(proxiesOf(fleet), SLOW_MS, () => untilAnsweredSlowly(fleet, SLOW_MS[0]));
       return over(fleet.agents);
     },
   },
@@ -50,7 +43,7 @@ export const REDIS_FAULTS: readonly Fault<SingleFleet>[] = [
     times: 5,
     inject: async (fleet) => {
       const pod = fleet.connectorFor(0);
-      await cutSilently(pod, "ws-connector");
+      cutSilently(pod, "ws-connector");
       const injected = over(fleet.agentsOf(pod));
       await untilRefused(fleet, injected.agents);
       return injected;
@@ -63,7 +56,7 @@ export const REDIS_FAULTS: readonly Fault<SingleFleet>[] = [
       const pod = fleet.connectorFor(0);
       const agents = fleet.agentsOf(pod);
       const alive = deaf(fleet, agents);
-      await cutSilently(pod, "ws-connector-channel");
+      cutSilently(pod, "ws-connector-channel");
       const injected = over(agents);
       await until("the pod subscribed anew", () =>
         pod.redis.links("ws-connector-channel").some(({ isDead }) => !isDead),
@@ -86,12 +79,7 @@ export const REDIS_FAULTS: readonly Fault<SingleFleet>[] = [
     name: "Redis restarted empty",
     times: 5,
     inject: async (fleet) => {
-      const alive = deaf(fleet);
-      await fleet.relay.redis.kill();
-      fleet.ledger.guardLost();
-      await untilRefused(fleet, fleet.agents);
-      await fleet.relay.redis.start();
-      alive();
+      await restartRedis(fleet, () => untilRefused(fleet, fleet.agents));
       return over(fleet.agents);
     },
   },
@@ -137,38 +125,11 @@ export const REDIS_FAULTS: readonly Fault<SingleFleet>[] = [
   },
 ];
 
-/** Deliveries to these agents, or to all, may be lost until the function that is returned is called. */
-export function deaf(fleet: Fleet, agents?: readonly ReturningAgent[]): () => void {
-  const gaps = agents === undefined ? [fleet.ledger.gap()] : agents.map(({ id }) => fleet.ledger.gap(id));
-  return () => {
-    for (const end of gaps) end();
-  };
+function proxiesOf({ connectors }: SingleFleet) {
+  return connectors.map(({ redis }) => redis);
 }
 
-/** Resolves when each of these agents was refused with `unavailable`, since now. */
-export async function untilRefused(fleet: Fleet, agents: readonly ReturningAgent[]): Promise<void> {
-  const since = performance.now();
-  const isRefused = ({ id }: ReturningAgent) =>
-    fleet.ledger.content.entries.some(
-      ({ from, attempts }) =>
-        from === id &&
-        attempts.some(({ at, answer }) => at > since && answer?.accepted === false && answer.code === "unavailable"),
-    );
-  await until("all are refused", () => agents.every(isRefused));
-}
-
-/** Resolves when each agent had an ack that took longer than Redis takes at its best. */
-async function untilAnsweredSlowly(fleet: SingleFleet): Promise<void> {
-  const since = performance.now();
-  const isSlowed = ({ id }: ReturningAgent) =>
-    fleet.ledger.content.entries.some(
-      ({ from, attempts }) =>
-        from === id && attempts.some(({ at, answer }) => at > since && answer?.accepted && answer.at - at >= 100),
-    );
-  await until("all are answered slowly", () => fleet.agents.every(isSlowed));
-}
-
-async function cutSilently(pod: FleetPod, name: LinkName): Promise<void> {
+function cutSilently(pod: FleetPod, name: LinkName): void {
   if (pod.redis.links(name).length === 0) throw new Error(`The pod has no link ${name}.`);
   pod.redis.halfOpen(name);
 }

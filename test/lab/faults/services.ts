@@ -1,11 +1,13 @@
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
-import { promiseOf } from "../../support/ledger.ts";
+import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
+import { AgentSocket, type Frame, signed } from "../../support/agent.ts";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
-import { type Fault, over } from "./support/fault.ts";
-import type { Fleet } from "../fleet.ts";
-import { deaf } from "./redis.ts";
-import type { SingleFleet } from "./support/single-stage.ts";
+import { deaf, endConnector, freeze, killConnector } from "../faults.ts";
+import { type FleetPod, nameOf, type SingleFleet } from "../fleet.ts";
+import { KeyedSend, parties } from "../keyed-sends.ts";
+import { isRefusedDelivery, promisedTo } from "./looks.ts";
+import { type Fault, type Injected, over } from "./survive.ts";
 
 /** Longer than a command may take: what the pod waited for has failed when it goes on. */
 const FROZEN_MS = 1200;
@@ -13,38 +15,25 @@ const FROZEN_MS = 1200;
 const PROMISED_MEANWHILE = 50;
 const { goingAway, superseded } = CLOSE_CODES;
 /** What a client sees of a connection that ended without a goodbye. */
-export const NO_GOODBYE = 1006;
+const NO_GOODBYE = 1006;
 
-/** Faults of connectors. */
-export const POD_FAULTS: readonly Fault<SingleFleet>[] = [
+/** Requests to two gateways of which one dies, by so many callers at once. */
+const REQUESTS = 36;
+const CALLERS = 6;
+
+/** Faults of connectors and of a gateway. */
+const PROCESS_FAULTS: readonly Fault<SingleFleet>[] = [
   {
     name: "connector SIGKILL",
     times: 4,
     closes: [NO_GOODBYE],
-    inject: async (fleet) => {
-      const pod = fleet.connectorFor(0);
-      const agents = fleet.agentsOf(pod);
-      await fleet.replace(pod);
-      const alive = deaf(fleet, agents);
-      await pod.end("SIGKILL");
-      await until("its links are gone", () => pod.redis.links().length === 0);
-      await fleet.stage.caughtUp();
-      alive();
-      return over(agents);
-    },
+    inject: async (fleet) => over(await killConnector(fleet, fleet.connectorFor(0))),
   },
   {
     name: "connector SIGTERM",
     times: 4,
     closes: [goingAway.code],
-    inject: async (fleet) => {
-      const pod = fleet.connectorFor(0);
-      const agents = fleet.agentsOf(pod);
-      await fleet.replace(pod);
-      const code = await pod.end("SIGTERM");
-      if (code !== 0) throw new Error(`The connector ended with ${code}.`);
-      return over(agents);
-    },
+    inject: async (fleet) => over(await endConnector(fleet, fleet.connectorFor(0))),
   },
   {
     name: "connector SIGSTOP",
@@ -54,11 +43,9 @@ export const POD_FAULTS: readonly Fault<SingleFleet>[] = [
       const pod = fleet.connectorFor(0);
       const agents = fleet.agentsOf(pod);
       const since = performance.now();
-      pod.process.freeze();
-      await until("the pod hangs for long enough, and is promised deliveries", () => {
-        return performance.now() - since > FROZEN_MS && promisedTo(fleet, agents, since) > PROMISED_MEANWHILE;
-      });
-      pod.process.thaw();
+      const isLongEnough = () =>
+        performance.now() - since > FROZEN_MS && promisedTo(fleet, agents, since) > PROMISED_MEANWHILE;
+      await freeze(pod, () => until("the pod hangs for long enough, and is promised deliveries", isLongEnough));
       return over(agents);
     },
   },
@@ -104,7 +91,7 @@ export const POD_FAULTS: readonly Fault<SingleFleet>[] = [
       const since = performance.now();
       agent.abandon();
       await until("deliveries go on", () => promisedTo(fleet, [agent], since) > PROMISED_MEANWHILE / 2);
-      if (refusedDeliveryTo(fleet, agent, since)) throw new Error("The late close took the new owner's route.");
+      if (isRefusedDelivery(fleet, agent, since)) throw new Error("The late close took the new owner's route.");
       pod.redis.heal();
       const injected = over([agent, ...others]);
       await pod.untilReady();
@@ -113,25 +100,107 @@ export const POD_FAULTS: readonly Fault<SingleFleet>[] = [
       return injected;
     },
   },
+  {
+    // Callers send over two gateways, of which one is killed. Each repeats its Idempotency-Key until it is accepted.
+    name: "gateway SIGKILL",
+    times: 3,
+    inject: async (fleet) => {
+      const gateways = await Promise.all([fleet.addPod("gateway"), fleet.addPod("gateway")]);
+      const [doomed, survivor] = gateways;
+      const acceptedAt: number[] = [];
+      const open = () => gateways.filter(({ isThere }) => isThere);
+      const calls = Array.from({ length: CALLERS }, async (_, caller) => {
+        for (let n = caller; n < REQUESTS; n += CALLERS) {
+          await new KeyedSend(fleet, parties(fleet, n)).untilAccepted(open, { first: n });
+          acceptedAt.push(performance.now());
+        }
+      });
+      const served = until("callers are served", () => acceptedAt.length > CALLERS);
+      await Promise.race([served, Promise.all(calls)]);
+      const killed = doomed.end("SIGKILL");
+      const killedAt = performance.now();
+      await Promise.all([killed, ...calls]);
+      await survivor.end("SIGTERM");
+      return { agents: [], endedAt: killedAt, backAt: acceptedAt.find((at) => at > killedAt) ?? Number.NaN };
+    },
+  },
 ];
 
-/** `name` of `agent://name`. */
-export function nameOf({ id }: ReturningAgent): string {
-  return id.slice("agent://".length);
+const { maxClockSkewMs } = ENVELOPE_LIMITS;
+/** Some of a tolerance is used up by the envelope's way. */
+const WAY_MS = 10_000;
+/** Pods may differ by a minute. Source: docs/protocol.md#replay. */
+const TOLERATED_MS = 60_000 - WAY_MS;
+const INTOLERABLE_MS = 600_000;
+const SHIFTED_CLOCK = new URL("../shifted-clock.mjs", import.meta.url).href;
+
+/** Clocks of pods that are off. Source: docs/protocol.md#envelopes, docs/protocol.md#replay. */
+const CLOCK_FAULTS: readonly Fault<SingleFleet>[] = [
+  { name: "clock 50 s slow", shiftMs: -TOLERATED_MS, inject: beTolerated },
+  { name: "clock 50 s fast", shiftMs: TOLERATED_MS, inject: beTolerated },
+  { name: "clock 10 min slow", shiftMs: -INTOLERABLE_MS, inject: beRefused },
+  { name: "clock 10 min fast", shiftMs: INTOLERABLE_MS, inject: beRefused },
+].map(({ name, shiftMs, inject }) => ({
+  name,
+  times: 1,
+  closes: [superseded.code],
+  refusal: "not_registered",
+  inject: async (fleet) => {
+    const settings = { CLOCK_SHIFT_MS: String(shiftMs) };
+    const pod = await fleet.addPod("ws-connector", { settings, nodeArguments: ["--import", SHIFTED_CLOCK] });
+    const injected = await inject(fleet, pod, shiftMs);
+    await pod.end("SIGTERM");
+    return injected;
+  },
+}));
+
+export const SERVICE_FAULTS: readonly Fault<SingleFleet>[] = [...PROCESS_FAULTS, ...CLOCK_FAULTS];
+
+/**
+ * An agent comes by on the pod that is off: all that its clock lets pass is accepted, and accepted once, there and where
+ * the clock is right.
+ */
+async function beTolerated(fleet: SingleFleet, pod: FleetPod, shiftMs: number): Promise<Injected> {
+  const [agent, target] = fleet.agents as [ReturningAgent, ReturningAgent];
+  const visitor = fleet.agent(nameOf(agent), pod.websocketUrl);
+  await visitor.start();
+  const podNow = Date.now() + shiftMs;
+  const edge = maxClockSkewMs - WAY_MS;
+  const all = [podNow - edge, Date.now(), podNow + edge].map((ts) =>
+    visitor.send("message.send", { to: target.id, ts }),
+  );
+  await untilAnswered(fleet, all, 1);
+  for (const envelope of all) visitor.sendAgain(envelope);
+  await untilAnswered(fleet, all, 2);
+
+  const injected = over([agent]);
+  await agent.start();
+  const passing = all.filter(({ ts }) => Math.abs(ts - Date.now()) < maxClockSkewMs);
+  for (const envelope of passing) agent.sendAgain(envelope);
+  await untilAnswered(fleet, passing, 3);
+  return injected;
 }
 
-/** How many envelopes that were sent since then are acknowledged as delivered to these agents in realtime. */
-export function promisedTo(fleet: Fleet, agents: readonly ReturningAgent[], since: number): number {
-  const ids = new Set(agents.map(({ id }) => id));
-  return fleet.ledger.content.entries.filter(
-    (entry) => entry.to !== undefined && ids.has(entry.to) && (promiseOf(entry)?.at ?? 0) > since,
-  ).length;
+/** Nobody gets in over a pod whose clock is off by more, not even with the time that it says. */
+async function beRefused(fleet: SingleFleet, pod: FleetPod): Promise<Injected> {
+  const [agent] = fleet.agents as [ReturningAgent];
+  const socket = await AgentSocket.open(pod.websocketUrl);
+  const register = async (ts: number) => {
+    const key = fleet.keyOf(nameOf(agent));
+    const answer = await socket.ask(signed(key, { type: "agent.register", from: agent.id, ts }));
+    if (answer.code !== "clock_skew") throw new Error(`A register was answered ${answer.code ?? answer.frame}.`);
+    return answer.server_time as number;
+  };
+  await register(await register(Date.now()));
+  await socket.close();
+  return over([]);
 }
 
-/** True when an envelope to the agent, sent since then, was acknowledged as not delivered in realtime. */
-function refusedDeliveryTo(fleet: SingleFleet, { id }: ReturningAgent, since: number): boolean {
-  return fleet.ledger.content.entries.some(
-    ({ to, attempts }) =>
-      to === id && attempts.some(({ at, answer }) => at > since && answer?.accepted && !answer.deliverable),
+async function untilAnswered(fleet: SingleFleet, envelopes: readonly Frame[], times: number): Promise<void> {
+  await until("every envelope is answered", () =>
+    envelopes.every(({ id }) => {
+      const { attempts } = fleet.ledger.entry(id) ?? { attempts: [] };
+      return attempts.length === times && attempts.every(({ answer }) => answer !== undefined);
+    }),
   );
 }

@@ -1,11 +1,65 @@
 import { expect } from "@jest/globals";
-import { type Entry, forgotten, type LedgerContent, promiseOf, tally, violations } from "../../support/ledger.ts";
+import type { ErrorCode } from "relay-protocol/wire/errors.ts";
+import {
+  type Entry,
+  forgotten,
+  type LedgerContent,
+  type Tally,
+  tally,
+  type Violation,
+  violations,
+} from "../../support/ledger.ts";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
-import type { Fault, Injected } from "./support/fault.ts";
 import type { Fleet } from "../fleet.ts";
-import type { Outcome } from "./support/outcome.ts";
-import { unavailabilities } from "./support/unavailability.ts";
+import { exchanging, unavailabilities } from "./looks.ts";
+
+/** What an injection has come to. Times are monotonic ms. */
+export interface Injected {
+  /** Those who could not exchange while the fault lasted; they are back when each of them sent and received again. */
+  readonly agents: readonly ReturningAgent[];
+  readonly endedAt: number;
+  /** When the service was back, where that is not told by envelopes between agents. */
+  readonly backAt?: number;
+}
+
+/** One fault, as it is injected again and again while agents send messages. */
+export interface Fault<F extends Fleet = Fleet> {
+  readonly name: string;
+  /** How often it is injected in the long run. */
+  readonly times: number;
+  /** Lets the fault begin, bite and end. It throws when the fault did not bite. */
+  readonly inject: (fleet: F) => Promise<Injected>;
+  /** How soon all is as before, by promise. */
+  readonly backWithinMs?: number;
+  /** Close codes that connections may end with; by default every connection outlives the fault. */
+  readonly closes?: readonly number[];
+  /** Whoever it touches has no one to answer while it lasts. */
+  readonly silences?: true;
+  /** Takes too long for `npm run test:ci`. */
+  readonly isLong?: true;
+  /** What an envelope may be refused with, besides `unavailable`: a connection that was just superseded is not registered. */
+  readonly refusal?: ErrorCode;
+}
+
+/** The fault is over, for these agents. */
+export function over(agents: readonly ReturningAgent[]): Injected {
+  return { agents, endedAt: performance.now() };
+}
+
+/** How a fleet came through a fault: one line of the table. */
+export interface Outcome extends Tally {
+  readonly fault: string;
+  /** How often it was injected. */
+  readonly times: number;
+  readonly violations: readonly Violation[];
+  /** Envelopes that were taken for new once more, since Redis, or what was promoted, had forgotten them. */
+  readonly forgotten: number;
+  /** Ms from the first refusal of what concerns an agent until it was served again, for each agent and injection. */
+  readonly unavailable: readonly number[];
+  /** Ms from the end of each injection until all was as before; none of those that nobody felt. */
+  readonly recoveries: readonly number[];
+}
 
 /** The promise, where nothing else keeps the machine busy; some answers may be later even then, and none much later. */
 const ANSWERED_WITHIN_MS = 1000;
@@ -18,8 +72,10 @@ const BACK_WITHIN_MS = 10_000;
 /** Beside other tests, where processes that are started anew wait for their turn. */
 const BACK_AT_ALL_WITHIN_MS = 30_000;
 
-export interface Circumstances {
+interface Circumstances {
   times: number;
+  /** What agents send each other all the time, in all. */
+  perSecond: number;
   /** Whether these tests have the machine to themselves: beside others, how soon most answers come says nothing of the relay. */
   isAlone: boolean;
 }
@@ -28,13 +84,13 @@ export interface Circumstances {
 export async function survive<F extends Fleet>(
   fleet: F,
   fault: Fault<F>,
-  { times, isAlone }: Circumstances,
+  { times, perSecond, isAlone }: Circumstances,
 ): Promise<Outcome> {
   const { ledger } = fleet;
   const from = ledger.content.entries.length;
   const recoveries: number[] = [];
   const unavailable: number[] = [];
-  fleet.startTraffic(fleet.stage.envelopesPerSecond);
+  fleet.startTraffic(perSecond);
   try {
     for (let n = 0; n < times; n += 1) {
       const once = await surviveOnce(fleet, fault, isAlone);
@@ -69,6 +125,7 @@ async function surviveOnce<F extends Fleet>(
   const withinMs = isAlone ? BACK_WITHIN_MS : BACK_AT_ALL_WITHIN_MS;
   await exchanging(fleet, fleet.agents, performance.now(), withinMs);
   const closesBefore = fleet.agents.map(({ closes }) => closes.length);
+  const endsBefore = fleet.unexpectedEnds.length;
   const mark = fleet.ledger.content.entries.length;
   const injected = await fault.inject(fleet);
   const backAt = injected.backAt ?? (await exchanging(fleet, injected.agents, injected.endedAt, withinMs));
@@ -81,52 +138,13 @@ async function surviveOnce<F extends Fleet>(
   expect(refusalCodes(entries).filter((code) => code !== "unavailable" && code !== fault.refusal)).toEqual([]);
   const closes = fleet.agents.flatMap((agent, n) => agent.closes.slice(closesBefore[n]));
   expect(closes.filter((code) => !fault.closes?.includes(code))).toEqual([]);
-  expect(fleet.pods.filter(({ isDismissed, process }) => process.hasEnded && !isDismissed)).toEqual([]);
+  expect(fleet.unexpectedEnds.slice(endsBefore)).toEqual([]);
   await fleet.stage.heal();
   const unavailable = unavailabilities(entries, injected.agents);
   if (injected.agents.length === 0 && injected.backAt === undefined) return { recoveries: [], unavailable };
   const recovery = backAt - injected.endedAt;
   if (isAlone) expect(recovery).toBeLessThanOrEqual(fault.backWithinMs ?? withinMs);
   return { recoveries: [recovery], unavailable };
-}
-
-/** Resolves with the time at which each agent had sent and received something that was sent after `since`. */
-export async function exchanging(
-  fleet: Fleet,
-  agents: readonly ReturningAgent[],
-  since: number,
-  withinMs: number,
-): Promise<number> {
-  const mark = fleet.ledger.content.entries.length;
-  let times: (number | undefined)[] = [];
-  await until(
-    "all agents send and receive",
-    () => {
-      const arrived = fleet.ledger.content.entries.slice(mark).filter(hasArrived);
-      times = agents.flatMap(({ id }) => [
-        firstArrival(arrived.filter((entry) => entry.from === id)),
-        firstArrival(arrived.filter((entry) => entry.to === id)),
-      ]);
-      return times.every((time) => time !== undefined);
-    },
-    withinMs,
-  ).catch((error) => {
-    const missing = times.flatMap((time, n) =>
-      time === undefined ? [`${agents[n >> 1]?.id} ${n % 2 ? "receives" : "sends"}`] : [],
-    );
-    throw new Error(`${error.message}; missing: ${missing.join(", ")}`);
-  });
-  return Math.max(since, ...(times as number[]));
-}
-
-function hasArrived(entry: Entry): boolean {
-  return promiseOf(entry) !== undefined && entry.deliveries.length > 0;
-}
-
-/** When the first of these had both its ack and its delivery. */
-function firstArrival(entries: readonly Entry[]): number | undefined {
-  const times = entries.map((entry) => Math.max(promiseOf(entry)?.answer.at ?? 0, entry.deliveries[0]?.at ?? 0));
-  return times.length === 0 ? undefined : Math.min(...times);
 }
 
 /** Ms that answers took that came during the fault; so far, where none has come on a connection that is there. */

@@ -1,5 +1,3 @@
-import { SeededRandom } from "./seeded-random.ts";
-
 /** What a run plays with. */
 export const AGENTS = 12;
 export const CONNECTORS = 3;
@@ -40,6 +38,9 @@ export type Act =
   /** On a Redis Cluster, of the shard that has the partition of an agent. */
   | { readonly act: "hangPrimary"; readonly agent: number; readonly forMs: number }
   | { readonly act: "failOver" | "moveSlot" | "killPrimary" | "loseShard"; readonly agent: number };
+
+type FaultName = keyof typeof POD_FAULTS | keyof typeof REDIS_FAULTS | keyof typeof CLUSTER_FAULTS;
+export type Fault = Extract<Act, { act: FaultName }>;
 
 /** An act and when it is due, ms from the start. */
 export type Action = Act & { readonly at: number };
@@ -123,23 +124,20 @@ function forgeryOf(random: SeededRandom): Forgery {
   return names[random.below(names.length)] as Forgery;
 }
 
-type FaultName = keyof typeof POD_FAULTS | keyof typeof REDIS_FAULTS | keyof typeof CLUSTER_FAULTS;
-
-function faultsOf(seed: number): Readonly<Record<FaultName, number>> {
-  const none = {
-    hangRedis: 0,
-    restartRedis: 0,
-    hangPrimary: 0,
-    failOver: 0,
-    moveSlot: 0,
-    killPrimary: 0,
-    loseShard: 0,
-  };
-  const ofRedis = isOnCluster(seed) ? CLUSTER_FAULTS : REDIS_FAULTS;
-  return { ...POD_FAULTS, ...none, ...ofRedis, ...(losesRedis(seed) ? {} : LOSSES) };
+export function isFault(act: Act): act is Fault {
+  return act.act in { ...POD_FAULTS, ...REDIS_FAULTS, ...CLUSTER_FAULTS };
 }
 
-function faultOf(random: SeededRandom, act: FaultName): Act {
+/** How often each comes. */
+function faultsOf(seed: number): Readonly<Record<FaultName, number>> {
+  const all = { ...POD_FAULTS, ...REDIS_FAULTS, ...CLUSTER_FAULTS };
+  const without = isOnCluster(seed) ? REDIS_FAULTS : CLUSTER_FAULTS;
+  const never = Object.keys({ ...without, ...(losesRedis(seed) ? {} : LOSSES) });
+  const weights = Object.entries(all).map(([name, weight]) => [name, never.includes(name) ? 0 : weight]);
+  return Object.fromEntries(weights);
+}
+
+function faultOf(random: SeededRandom, act: FaultName): Fault {
   switch (act) {
     case "restartRedis":
       return { act };
@@ -157,5 +155,49 @@ function faultOf(random: SeededRandom, act: FaultName): Act {
       return { act, connector: random.below(CONNECTORS) };
     default:
       return { act, connector: random.below(CONNECTORS), forMs: random.between(...FAULT_MS) };
+  }
+}
+
+/** Chance that can be had again: the same seed, the same throws. */
+class SeededRandom {
+  #state: number;
+
+  /** @param seed an integer of 32 bits. */
+  constructor(seed: number) {
+    this.#state = seed >>> 0;
+  }
+
+  /** From 0 on, below 1. Source: mulberry32 by Tommy Ettinger, in the public domain. */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let t = this.#state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  /** An integer from 0 on, below `n`. */
+  below(n: number): number {
+    return Math.floor(this.next() * n);
+  }
+
+  /** An integer from 0 on, below `n`, which is not `taken`. */
+  other(n: number, taken: number): number {
+    return (taken + 1 + this.below(n - 1)) % n;
+  }
+
+  between(least: number, most: number): number {
+    return least + this.below(most - least + 1);
+  }
+
+  /** One of the names, each as often as its weight says. */
+  weighed<Name extends string>(weights: Readonly<Record<Name, number>>): Name {
+    const entries = Object.entries(weights) as [Name, number][];
+    let rest = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+    for (const [name, weight] of entries) {
+      rest -= weight;
+      if (rest < 0) return name;
+    }
+    return (entries.at(-1) as [Name, number])[0];
   }
 }

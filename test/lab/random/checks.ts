@@ -1,6 +1,6 @@
 import { type Attempt, type Entry, type LedgerContent, violations } from "../../support/ledger.ts";
+import { isByGateway } from "../keyed-sends.ts";
 import type { Forged } from "./driver.ts";
-import { isByGateway } from "./gateway-sender.ts";
 
 /** A promise that was broken, in words, and the envelope that it is about. */
 export interface Breach {

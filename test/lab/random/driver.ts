@@ -1,10 +1,90 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Frame, signed } from "../../support/agent.ts";
+import { GuardedRelay } from "../../support/guarded-redis.ts";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
-import { type Act, FORGERIES, type Forgery } from "./actions.ts";
-import { type Fault, inject, isFault } from "../faults.ts";
-import { GatewaySender } from "./gateway-sender.ts";
-import type { RoamingFleet } from "./roaming-fleet.ts";
+import {
+  cut,
+  endConnector,
+  failOver,
+  freeze,
+  hangPrimary,
+  hangRedis,
+  killConnector,
+  loseShard,
+  moveSlot,
+  otherPrimary,
+  promote,
+  restartRedis,
+  shardOf,
+  slow,
+} from "../faults.ts";
+import { type ClusterFleet, Fleet, type FleetPod, nameOf, type SingleFleet } from "../fleet.ts";
+import { KeyedSend } from "../keyed-sends.ts";
+import { ClusterStage, SingleStage, slotOfAgent } from "../stages.ts";
+import { type Act, AGENTS, CONNECTORS, type Fault, FORGERIES, type Forgery, isFault } from "./actions.ts";
+
+/** Half of the agents sign with Ed25519, half with HMAC. */
+const NAMES = Array.from({ length: AGENTS }, (_, n) => `agent-${n}${n % 2 === 0 ? "" : "-hmac"}`);
+/** After this an agent's former connection has been closed, and has nothing under way. */
+const MOVING_MS = 2000;
+const SLOW_MS = [20, 200] as const;
+/** For so long nobody may know that Redis has ended. */
+const NOTICED_MS = 100;
+
+/** A fleet whose agents move between connectors, and remember what they were asked for. */
+export class RoamingFleet extends Fleet<SingleStage | ClusterStage> {
+  /** The connector, by its number, that each agent goes to when it next connects. */
+  readonly homes: number[] = NAMES.map((_, n) => n % CONNECTORS);
+  readonly asked: OpenRequests[] = NAMES.map(() => new OpenRequests());
+  readonly #movedAt = new Map<ReturningAgent, number>();
+
+  /** @param onCluster over a Redis Cluster, else over one Redis. */
+  constructor(onCluster: boolean) {
+    const stage = onCluster ? new ClusterStage(NAMES) : new SingleStage(new GuardedRelay(...NAMES));
+    super(stage, { connectors: CONNECTORS });
+  }
+
+  /** The agent may have two connections for a moment. */
+  moves(agent: ReturningAgent): void {
+    this.#movedAt.set(agent, performance.now());
+  }
+
+  /** Those that just leave it included. */
+  override agentsOf(pod: FleetPod): ReturningAgent[] {
+    const since = performance.now() - MOVING_MS;
+    const moved = (agent: ReturningAgent) => (this.#movedAt.get(agent) ?? Number.NEGATIVE_INFINITY) > since;
+    return this.agents.filter((agent) => agent.url === pod.websocketUrl || !agent.isOnline || moved(agent));
+  }
+
+  override agent(name: string): ReturningAgent {
+    const n = NAMES.indexOf(name);
+    const url = () => (this.connectors[this.homes[n] as number] as FleetPod).websocketUrl;
+    return super.agent(name, url, (frame) => {
+      if (frame.frame === "deliver" && frame.envelope.type === "session.request") this.asked[n]?.add(frame);
+    });
+  }
+}
+
+/**
+ * Session requests that an agent has not decided. Each session is decided once: over the loss of a window a request may
+ * be delivered again, as the same session, and a second decision of it would rightly be refused.
+ */
+export class OpenRequests {
+  readonly #waiting: Frame[] = [];
+  readonly #known = new Set<string>();
+
+  /** @param delivery of a session.request. */
+  add(delivery: Frame): void {
+    if (this.#known.has(delivery.session_id)) return;
+    this.#known.add(delivery.session_id);
+    this.#waiting.push(delivery);
+  }
+
+  /** The delivery that has waited longest, to be decided now. */
+  next(): Frame | undefined {
+    return this.#waiting.shift();
+  }
+}
 
 /** What a forged envelope must be answered with on the connection that it was sent on. */
 export interface Forged {
@@ -18,19 +98,19 @@ const REMEMBERED = 100;
 /** Does on the fleet what the actions say; what cannot be done at the moment is left out. */
 export class Driver {
   readonly forged: Forged[] = [];
-  readonly gateway: GatewaySender;
   readonly #fleet: RoamingFleet;
   /** The last envelopes of each agent. */
   readonly #made: Frame[][];
   readonly #moving = new Set<ReturningAgent>();
   readonly #underWay = new Set<Promise<void>>();
+  readonly #gateway: FleetPod;
   #fault: Promise<void> = Promise.resolve();
   /** The number of the connector that stands still. */
   #frozen: number | undefined;
 
-  constructor(fleet: RoamingFleet, gatewayUrl: string) {
+  constructor(fleet: RoamingFleet, gateway: FleetPod) {
     this.#fleet = fleet;
-    this.gateway = new GatewaySender(fleet, gatewayUrl);
+    this.#gateway = gateway;
     this.#made = fleet.homes.map(() => []);
   }
 
@@ -39,7 +119,7 @@ export class Driver {
     if (isFault(act)) {
       await this.#fault;
       if (act.act === "freeze") this.#frozen = act.connector;
-      this.#fault = inject(this.#fleet, act as Fault).finally(() => {
+      this.#fault = inject(this.#fleet, act).finally(() => {
         this.#frozen = undefined;
       });
       this.#fault.catch(() => {});
@@ -76,7 +156,12 @@ export class Driver {
         this.#forge(act.agent, act.as, act.how);
         break;
       case "gateway":
-        this.#track(this.gateway.send(act.agent, this.#agent(act.to).id, act.twice));
+        this.#track(
+          new KeyedSend(this.#fleet, { from: this.#agent(act.agent), to: this.#agent(act.to) }).untilAccepted(
+            () => [this.#gateway],
+            { andAgain: act.twice },
+          ),
+        );
         break;
       case "takeover":
         this.#move(act.agent, async (agent) => {
@@ -127,8 +212,8 @@ export class Driver {
   }
 
   #forge(n: number, as: number, how: Forgery): void {
-    const { keyId } = this.#fleet.keyOf(as);
-    const own = this.#fleet.keyOf(n);
+    const { keyId } = this.#fleet.keyOf(nameOf(this.#agent(as)));
+    const own = this.#fleet.keyOf(nameOf(this.#agent(n)));
     const message = { type: "message.send", payload: { message: "forged" } };
     const inOwnName = { ...message, from: this.#agent(n).id, to: this.#agent(as).id };
     const inAnothers = { ...message, from: this.#agent(as).id, to: this.#agent(n).id };
@@ -173,5 +258,54 @@ export class Driver {
 
   #agent(n: number): ReturningAgent {
     return this.#fleet.agents[n] as ReturningAgent;
+  }
+}
+
+/** Begins a fault, and resolves when it is over. */
+async function inject(fleet: RoamingFleet, fault: Fault): Promise<void> {
+  const forMs = () => delay("forMs" in fault ? fault.forMs : 0);
+  if ("agent" in fault) return await injectIntoCluster(fleet as unknown as ClusterFleet, fault, forMs);
+  const single = fleet as unknown as SingleFleet;
+  if (fault.act === "hangRedis") return await hangRedis(single.stage, forMs);
+  if (fault.act === "restartRedis") return await restartRedis(single, () => delay(NOTICED_MS));
+  const pod = fleet.connectorFor(fault.connector);
+  switch (fault.act) {
+    case "kill":
+      return void (await killConnector(fleet, pod));
+    case "term":
+      return void (await endConnector(fleet, pod));
+    case "freeze":
+      return await freeze(pod, forMs);
+    case "slow":
+      return await slow(pod.proxies, SLOW_MS, forMs);
+    case "cut":
+      return await cut(fleet, pod.proxies, fleet.agentsOf(pod), forMs);
+  }
+}
+
+/** Of the shard that has the partition of an agent. */
+async function injectIntoCluster(
+  fleet: ClusterFleet,
+  fault: Extract<Fault, { agent: number }>,
+  forMs: () => Promise<unknown>,
+): Promise<void> {
+  const { cluster } = fleet.stage;
+  const slot = slotOfAgent(fleet.agents[fault.agent]?.id as string);
+  switch (fault.act) {
+    case "hangPrimary":
+      return await hangPrimary(fleet, slot, forMs);
+    case "failOver":
+      return await failOver(fleet, slot);
+    case "moveSlot":
+      return await moveSlot(fleet, slot, await otherPrimary(fleet, slot));
+    case "killPrimary": {
+      const shard = await shardOf(fleet, slot);
+      const replica = await cluster.replicaOf(shard.primary);
+      await cluster.letTakeOver(replica);
+      await promote(fleet, shard, { replica, silence: () => cluster.kill(shard.primary) });
+      return await cluster.mend();
+    }
+    case "loseShard":
+      return await loseShard(fleet, await shardOf(fleet, slot), async () => {});
   }
 }

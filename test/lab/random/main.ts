@@ -5,8 +5,7 @@ import { tally } from "../../support/ledger.ts";
 import { until } from "../../support/until.ts";
 import { type Action, actionsOf, isOnCluster, losesRedis } from "./actions.ts";
 import { type Breach, breaches, earlyBreaches, miscounts } from "./checks.ts";
-import { Driver } from "./driver.ts";
-import { RoamingFleet } from "./roaming-fleet.ts";
+import { Driver, RoamingFleet } from "./driver.ts";
 
 /**
  * `npm run test:random [-- --seed n --seconds n]`: agents, envelopes, forgeries and faults mixed by chance. The same seed
@@ -28,7 +27,7 @@ const done: Action[] = [];
 try {
   await fleet.start();
   const gateway = await fleet.addPod("gateway");
-  const driver = new Driver(fleet, gateway.url);
+  const driver = new Driver(fleet, gateway);
   const found = await driveUntilBroken(driver);
   await driver.settle();
   report(found.length > 0 ? found : await judge(driver));
@@ -68,11 +67,8 @@ async function judge(driver: Driver): Promise<Breach[]> {
   return [...away, ...seen(), ...counters, ...ended()];
 }
 
-/** Processes that nobody ended. */
 function ended(): Breach[] {
-  return fleet.pods
-    .filter(({ process, isDismissed }) => process.hasEnded && !isDismissed)
-    .map(({ service }) => ({ what: `a ${service} ended by itself`, id: "" }));
+  return fleet.unexpectedEnds.map((what) => ({ what, id: "" }));
 }
 
 function report(found: readonly Breach[]): void {

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "@jest/globals";
 import type { Answer, Entry, LedgerContent } from "../../support/ledger.ts";
-import { type Action, actionsOf, isOnCluster, losesRedis } from "./actions.ts";
+import { type Action, actionsOf, isFault, isOnCluster, losesRedis } from "./actions.ts";
 import { breaches, earlyBreaches, miscounts } from "./checks.ts";
-import { isFault } from "../faults.ts";
-import { OpenRequests } from "./open-requests.ts";
+import { OpenRequests } from "./driver.ts";
 
 const ACTIONS = 20_000;
 

@@ -1,6 +1,5 @@
 import type { Tally } from "../../support/ledger.ts";
-import { type Aim, type Section, shown, times } from "../report.ts";
-import { median } from "../bench/statistics.ts";
+import { type Aim, median, type Section, shown, times } from "../report.ts";
 import { ROLES, type Role } from "./fleet.ts";
 import {
   EXPIRY_BYTES,

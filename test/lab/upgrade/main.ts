@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { JEST } from "../../../deploy/local/jest.mjs";
-import { earlierTree } from "../bench/systems/earlier-tree.ts";
-import { PREVIOUS_COMMIT } from "./support/previous-tree.ts";
+import { earlierTree } from "../earlier-tree.ts";
+import { PREVIOUS_COMMIT } from "./previous-tree.ts";
 
 /**
  * `npm run test:upgrade [-- --only rollout]`: services of the version before (`previous`, a commit) and of this tree on one Redis. A

@@ -1,14 +1,13 @@
 import { expect, test } from "@jest/globals";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
-import { until } from "../../support/until.ts";
 import { use } from "../../support/use-relay.ts";
-import { AGENTS } from "../faults/catalogue.ts";
-import type { Fault } from "../faults/support/fault.ts";
-import { Fleet, type FleetPod } from "../fleet.ts";
-import { parties, sendUntilAccepted } from "../keyed-sends.ts";
-import { type SingleFleet, SingleStage } from "../faults/support/single-stage.ts";
-import { exchanging, survive } from "../faults/survive.ts";
-import { RollingRelay } from "./support/rolling-relay.ts";
+import { AGENTS } from "../faults/inject.ts";
+import { exchanging } from "../faults/looks.ts";
+import { type Fault, survive } from "../faults/survive.ts";
+import { Fleet, type FleetPod, type SingleFleet } from "../fleet.ts";
+import { KeyedCallers, parties } from "../keyed-sends.ts";
+import { SingleStage } from "../stages.ts";
+import { RollingRelay } from "./previous-tree.ts";
 
 const CONNECTORS = 2;
 const PER_SECOND = 200;
@@ -17,8 +16,8 @@ const CALLERS = 2;
 const WITHIN_MS = 30_000;
 
 const relay = new RollingRelay(...AGENTS);
-const stage = new SingleStage(relay, PER_SECOND);
-const fleet = use(new Fleet(stage, CONNECTORS));
+const stage = new SingleStage(relay);
+const fleet = use(new Fleet(stage, { connectors: CONNECTORS }));
 let gateway: FleetPod;
 let reporting: FleetPod;
 
@@ -29,11 +28,17 @@ function rollout(version: RollingRelay["version"]): Fault<SingleFleet> {
     times: 1,
     closes: [CLOSE_CODES.goingAway.code],
     inject: async () => {
-      const calls = startCallers();
+      // They send over HTTP all the time.
+      const calls = new KeyedCallers(
+        fleet,
+        CALLERS,
+        () => [gateway],
+        (caller, n) => parties(fleet, caller + n * CALLERS),
+      );
       relay.version = version;
       for (const old of [...fleet.connectors]) {
         await fleet.replace(old);
-        await end(old);
+        await old.end("SIGTERM");
         await allExchange();
         await calls.served();
       }
@@ -41,44 +46,15 @@ function rollout(version: RollingRelay["version"]): Fault<SingleFleet> {
       const last = [gateway, reporting];
       [gateway, reporting] = next;
       await calls.served();
-      await Promise.all(last.map(end));
+      await Promise.all(last.map((pod) => pod.end("SIGTERM")));
       await calls.stop();
       return { agents: fleet.agents, endedAt: performance.now() };
     },
   };
 }
 
-async function end(pod: FleetPod): Promise<void> {
-  const code = await pod.end("SIGTERM");
-  if (code !== 0) throw new Error(`A ${pod.service} ended with ${code}.`);
-}
-
 async function allExchange(): Promise<void> {
   await exchanging(fleet, fleet.agents, performance.now(), WITHIN_MS);
-}
-
-/** They send over HTTP all the time, each message under an Idempotency-Key, and once more after it was accepted. */
-function startCallers(): { served(): Promise<void>; stop(): Promise<void> } {
-  const servedAt: number[] = Array(CALLERS).fill(0);
-  let isOver = false;
-  const calls = servedAt.map(async (_, caller) => {
-    for (let n = caller; !isOver; n += CALLERS) {
-      await sendUntilAccepted(fleet, parties(fleet, n), () => [gateway], { andAgain: true });
-      servedAt[caller] = performance.now();
-    }
-  });
-  const all = Promise.all(calls);
-  return {
-    served: async () => {
-      const since = performance.now();
-      const served = until("callers are served", () => servedAt.every((at) => at > since), WITHIN_MS);
-      await Promise.race([served, all]);
-    },
-    stop: async () => {
-      isOver = true;
-      await all;
-    },
-  };
 }
 
 test("services of the version before are the first", async () => {
@@ -89,7 +65,7 @@ test.each(["current", "previous"] as const)(
   "a rollout to the %s version loses nothing that was promised, delivers nothing twice, and keeps the window",
   async (version) => {
     const window = await stage.view.windowId();
-    const outcome = await survive(fleet, rollout(version), { times: 1, isAlone: true });
+    const outcome = await survive(fleet, rollout(version), { times: 1, perSecond: PER_SECOND, isAlone: true });
     process.stdout.write(`${JSON.stringify(outcome)}\n`);
     expect(outcome).toMatchObject({ violations: [], forgotten: 0 });
     expect(outcome.promised).toBeGreaterThan(PER_SECOND);

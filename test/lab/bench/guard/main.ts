@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { earlierTree } from "../systems/earlier-tree.ts";
+import { earlierTree } from "../../earlier-tree.ts";
 import { Measurements } from "./measure.ts";
 import { record, recorded, recordedCommit } from "./recorded.ts";
 import { type Ratios, verdictOf } from "./verdict.ts";

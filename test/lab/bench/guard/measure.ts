@@ -1,10 +1,10 @@
+import type { EarlierTree } from "../../earlier-tree.ts";
 import type { Carried } from "../load/press.ts";
 import type { Plan } from "../plan.ts";
 import { type Cell, ratio } from "../suites/comparison.ts";
 import { rateTrial } from "../suites/rates.ts";
 import { windowTrial } from "../suites/relay.ts";
 import { inTheSameRounds, type Trial } from "../suites/side-by-side.ts";
-import type { EarlierTree } from "../systems/earlier-tree.ts";
 import { BEFORE, type SystemUnderTest } from "../systems/system.ts";
 import type { Ratios } from "./verdict.ts";
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay, setImmediate as lookAround } from "node:timers/promises";
 import type { Pids } from "../../accounting.ts";
-import { percentile } from "../statistics.ts";
+import { percentile } from "../../report.ts";
 import type { Pair, Pairs } from "./pairs.ts";
 import { type Carried, carriedWithin } from "./press.ts";
 import { dueAt, dueBy } from "./schedule.ts";

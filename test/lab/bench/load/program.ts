@@ -1,8 +1,8 @@
+import { takeOrders } from "../../ordered-process.ts";
 import { type AgentRelayDialect, agentRelay } from "./agent-relay.ts";
 import { type Beat, Crowd } from "./crowd.ts";
 import type { Dialect, Speech } from "./dialect.ts";
 import { type Posts, post } from "./http.ts";
-import { takeOrders } from "../../ordered-process.ts";
 import { type Pace, pace } from "./pace.ts";
 import { Pairs } from "./pairs.ts";
 import { BARE, BARE_ACKS, NATS, SOCKET_IO } from "./peers.ts";

@@ -1,9 +1,8 @@
 import { cpus } from "node:os";
 import { type Span, totalCpu } from "../../accounting.ts";
+import { type Aim, median, type Section, shown, times } from "../../report.ts";
 import type { Offered } from "../load/sending-pods.ts";
 import { inTurn, type Plan } from "../plan.ts";
-import { type Aim, type Section, shown, times } from "../../report.ts";
-import { median } from "../statistics.ts";
 import type { Bus } from "../systems/agent-relay.ts";
 import { deployedRedis, unreplicatedCluster } from "../systems/redis-cluster.ts";
 import { ADVISED, allRedis, busiest, type Figure, ONE_REDIS, titleOf, toOneRedis } from "./cluster-settings.ts";

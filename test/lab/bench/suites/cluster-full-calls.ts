@@ -1,8 +1,7 @@
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
+import { median, type Section, shown, times } from "../../report.ts";
 import type { Filled } from "../load/sending-pods.ts";
 import { inTurn, type Plan } from "../plan.ts";
-import { type Section, shown, times } from "../../report.ts";
-import { median } from "../statistics.ts";
 import type { Bus } from "../systems/agent-relay.ts";
 import { deployedRedis, unreplicatedCluster } from "../systems/redis-cluster.ts";
 import {

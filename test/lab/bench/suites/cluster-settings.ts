@@ -1,7 +1,7 @@
 import { PARTITION_TAGS } from "relay-window/redis/keys.ts";
 import { partitionOf } from "relay-window/redis/partitions.ts";
 import type { Span } from "../../accounting.ts";
-import { median } from "../statistics.ts";
+import { median } from "../../report.ts";
 import { PRIMARIES } from "../systems/redis-cluster.ts";
 import { REDIS } from "../systems/system.ts";
 

@@ -1,8 +1,7 @@
+import { median, type Section, shown, times } from "../../report.ts";
 import { Generator } from "../load/generator.ts";
 import type { Carried } from "../load/press.ts";
 import { inTurn, type Plan } from "../plan.ts";
-import { type Section, shown, times } from "../../report.ts";
-import { median } from "../statistics.ts";
 import { type Bus, startAgentRelay } from "../systems/agent-relay.ts";
 import { deployedRedis, redisCluster } from "../systems/redis-cluster.ts";
 import { RECEIVING, SENDING } from "../systems/system.ts";

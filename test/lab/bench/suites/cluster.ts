@@ -1,5 +1,5 @@
-import type { Plan } from "../plan.ts";
 import type { Section } from "../../report.ts";
+import type { Plan } from "../plan.ts";
 import { capacitySections } from "./cluster-capacity.ts";
 import { fullCallSections } from "./cluster-full-calls.ts";
 import { wholePodSections } from "./cluster-whole-pods.ts";

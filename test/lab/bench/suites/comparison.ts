@@ -1,7 +1,6 @@
 import { type Span, totalCpu } from "../../accounting.ts";
+import { type Aim, median, shown, times } from "../../report.ts";
 import type { Carried } from "../load/press.ts";
-import { type Aim, shown, times } from "../../report.ts";
-import { median } from "../statistics.ts";
 import { type Contender, RECEIVING, REDIS, SENDING } from "../systems/system.ts";
 
 /** Ours beside its peers, under the same loads, in the same rounds. */

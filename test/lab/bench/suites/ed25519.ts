@@ -2,10 +2,9 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { totalCpu } from "../../accounting.ts";
+import { median, type Section, shown } from "../../report.ts";
 import type { Carried } from "../load/press.ts";
 import type { Plan } from "../plan.ts";
-import { type Section, shown } from "../../report.ts";
-import { median } from "../statistics.ts";
 import { startAgentRelay } from "../systems/agent-relay.ts";
 import { warmPairs } from "./warm-pairs.ts";
 

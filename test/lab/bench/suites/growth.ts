@@ -1,8 +1,7 @@
 import { totalCpu } from "../../accounting.ts";
+import { median, type Section, shown } from "../../report.ts";
 import type { Carried } from "../load/press.ts";
 import { inTurn, PAIRS, type Plan } from "../plan.ts";
-import { type Section, shown } from "../../report.ts";
-import { median } from "../statistics.ts";
 import { startSystem } from "../systems/all.ts";
 import { warmPairs } from "./warm-pairs.ts";
 

@@ -1,8 +1,7 @@
 import { type Span, totalCpu } from "../../accounting.ts";
+import { median, type Section, shown } from "../../report.ts";
 import { Generator } from "../load/generator.ts";
 import { inTurn, type Plan } from "../plan.ts";
-import { type Section, shown } from "../../report.ts";
-import { median } from "../statistics.ts";
 import { SIGNINGS, type SigningAlgorithm, startAgentRelay } from "../systems/agent-relay.ts";
 import { RECEIVING, REDIS, SENDING } from "../systems/system.ts";
 

@@ -1,10 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { MEMORY_PROBE } from "../../../support/pod-process.ts";
 import { type Pids, residentBytes } from "../../accounting.ts";
+import { median, type Section, shown, times } from "../../report.ts";
 import { Generator } from "../load/generator.ts";
 import { inTurn, type Plan } from "../plan.ts";
-import { type Section, shown, times } from "../../report.ts";
-import { median } from "../statistics.ts";
 import { startSystem } from "../systems/all.ts";
 import { REDIS, SENDING, SYSTEM_TITLES, type SystemName } from "../systems/system.ts";
 import { connectionsWithin, limitText } from "./connections.ts";

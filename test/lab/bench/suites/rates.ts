@@ -1,7 +1,6 @@
+import { median, type Section, shown } from "../../report.ts";
 import type { Paced } from "../load/pace.ts";
 import { contendersOf, PAIRS, type Plan, titleOf } from "../plan.ts";
-import { type Section, shown } from "../../report.ts";
-import { median } from "../statistics.ts";
 import { REDIS } from "../systems/system.ts";
 import { aimsOf, type Cell, cellsOf, costCells, type Limits, ratioCell, shareOf } from "./comparison.ts";
 import { inTheSameRounds, type Trial } from "./side-by-side.ts";

@@ -1,7 +1,6 @@
 import { totalCpu } from "../../accounting.ts";
+import { median, type Section, shown, times } from "../../report.ts";
 import { inTurn, type Plan } from "../plan.ts";
-import { type Section, shown, times } from "../../report.ts";
-import { median } from "../statistics.ts";
 import { connectionsWithin, limitText } from "./connections.ts";
 import { AT_ONCE, COSTS, type Cost, KINDS, type Kind, type Measured, measure } from "./registrations-run.ts";
 import type { Crowd } from "./registrations-traffic.ts";

@@ -1,6 +1,6 @@
+import type { Section } from "../../report.ts";
 import type { Carried } from "../load/press.ts";
 import { contendersOf, PAIRS, type Plan, titleOf } from "../plan.ts";
-import type { Section } from "../../report.ts";
 import { aimsOf, type Cell, cellsOf, costCells, type Limits, ratioCell } from "./comparison.ts";
 import { inTheSameRounds, type Trial } from "./side-by-side.ts";
 import { warmPairs } from "./warm-pairs.ts";

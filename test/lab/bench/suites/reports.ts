@@ -4,9 +4,8 @@ import { HttpClient } from "../../../support/http.ts";
 import { TestRelay } from "../../../support/relay.ts";
 import { until } from "../../../support/until.ts";
 import { instant, type Pids, spanOf, totalCpu } from "../../accounting.ts";
+import { median, type Section, shown } from "../../report.ts";
 import type { Plan } from "../plan.ts";
-import { type Section, shown } from "../../report.ts";
-import { median } from "../statistics.ts";
 import { REDIS } from "../systems/system.ts";
 
 const REPORT = "/api/ops/session-journeys";

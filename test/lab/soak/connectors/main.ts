@@ -1,7 +1,5 @@
 import { parseArgs } from "node:util";
-import { writeDocument, writeJson } from "../../bench/document.ts";
-import { describeMachine, machineText } from "../../bench/machine.ts";
-import { aimsTable, isMet, markdown } from "../../report.ts";
+import { aimsTable, describeMachine, isMet, machineText, markdown, writeDocument, writeJson } from "../../report.ts";
 import { soakConnectors } from "./soak.ts";
 import { sectionsOf } from "./verdict.ts";
 

@@ -3,7 +3,7 @@ import { access, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { temporaryFolder } from "../../../support/temporary-folder.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { earlierTree } from "./earlier-tree.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;

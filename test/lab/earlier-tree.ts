@@ -3,7 +3,7 @@ import { glob, mkdir, readdir, readFile, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { temporaryFolder } from "../../../support/temporary-folder.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** An earlier commit of a repository, checked out beside it with what is installed there; gone when it is disposed of. */
 export interface EarlierTree extends AsyncDisposable {
@@ -12,7 +12,7 @@ export interface EarlierTree extends AsyncDisposable {
   readonly folder: string;
 }
 
-const REPOSITORY = fileURLToPath(new URL("../../../../", import.meta.url));
+const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 const run = promisify(execFile);
 
 /** @throws Error when the repository does not have that commit. */

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServiceName } from "relay-protocol/contract/surface.ts";
-import type * as support from "../../../support/relay.ts";
-import type { Pod } from "../../../support/relay.ts";
+import type * as support from "../../support/relay.ts";
+import type { Pod } from "../../support/relay.ts";
 import { previousTree } from "./previous-tree.ts";
 
 /**
@@ -10,7 +10,7 @@ import { previousTree } from "./previous-tree.ts";
  * commas: these are processes of this tree.
  */
 
-const REPOSITORY = fileURLToPath(new URL("../../../../", import.meta.url));
+const REPOSITORY = fileURLToPath(new URL("../../../", import.meta.url));
 const CURRENT = new Set(process.env.RELAY_CURRENT_SERVICES?.split(","));
 
 // Of the tree that the suite is of: what it uses of its relay is there.
