@@ -132,7 +132,7 @@ const WAY_MS = 10_000;
 /** Pods may differ by a minute. Source: docs/protocol.md#replay. */
 const TOLERATED_MS = 60_000 - WAY_MS;
 const INTOLERABLE_MS = 600_000;
-const SHIFTED_CLOCK = new URL("../shifted-clock.mjs", import.meta.url).href;
+const SHIFTED_CLOCK = new URL("shifted-clock.mjs", import.meta.url).href;
 
 /** Clocks of pods that are off. Source: docs/protocol.md#envelopes, docs/protocol.md#replay. */
 const CLOCK_FAULTS: readonly Fault<SingleFleet>[] = [
