@@ -31,7 +31,7 @@ def now_ms() -> float:
 
 def connector_of(orders: dict[str, Any]) -> Connector:
     agent = orders["agent"]
-    connector = Connector(orders["url"], agent=agent, key=orders["key"])
+    connector = Connector(orders["url"], agent=agent, key=orders["key"], take_over=True)
 
     def tell_state(state: Any) -> None:
         if state.status == "online":
