@@ -43,7 +43,8 @@ export class FleetPod {
   readonly proxies: readonly RedisProxy[];
   readonly #start: () => Promise<PodProcess>;
   readonly #sawEnd: (how: string) => void;
-  #process: PodProcess | undefined;
+  /** One after the other. */
+  readonly #processes: PodProcess[] = [];
   /** True while a fault, or a program's own will, has it ended. */
   #isDismissed = false;
 
@@ -62,13 +63,14 @@ export class FleetPod {
 
   /** Starts it, or the process that comes after one that has ended: on the same port, if its settings name one. */
   async start(): Promise<void> {
-    this.#process = await this.#start();
+    this.#processes.push(await this.#start());
     this.#isDismissed = false;
   }
 
   get process(): PodProcess {
-    if (this.#process === undefined) throw new Error(`A ${this.service} was not started.`);
-    return this.#process;
+    const process = this.#processes.at(-1);
+    if (process === undefined) throw new Error(`A ${this.service} was not started.`);
+    return process;
   }
 
   /** False from its end on, until it is started again. */
@@ -78,6 +80,11 @@ export class FleetPod {
 
   get hasEndedByItself(): boolean {
     return !this.#isDismissed && this.process.hasEnded;
+  }
+
+  /** Lines of level error or worse. */
+  get errorLines(): string[] {
+    return this.#processes.flatMap(({ errorLines }) => errorLines);
   }
 
   /** The proxy before the one Redis. */

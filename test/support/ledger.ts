@@ -69,7 +69,8 @@ export class Ledger {
   readonly #entries = new Map<string, Entry>();
   readonly #gaps: Gap[] = [];
   readonly #guardLosses: GuardLoss[] = [];
-  readonly #strangers: string[] = [];
+  /** Delivered, and not known to be sent. */
+  readonly #strangers = new Map<string, Entry>();
   #order = 0;
 
   get content(): LedgerContent {
@@ -77,7 +78,7 @@ export class Ledger {
       entries: [...this.#entries.values()],
       gaps: this.#gaps,
       guardLosses: this.#guardLosses,
-      strangers: this.#strangers,
+      strangers: [...this.#strangers.keys()],
     };
   }
 
@@ -85,18 +86,30 @@ export class Ledger {
     return this.#entries.get(id);
   }
 
-  /** @param connection any name that the sender's connection has for itself. */
-  sent(envelope: Frame, connection: string): void {
+  /**
+   * @param connection any name that the sender's connection has for itself.
+   * @param toldAt when it was, of what another process tells: lines of two processes come in any order.
+   */
+  sent(envelope: Frame, connection: string, toldAt?: number): void {
     const { id } = envelope;
-    const entry = this.#entries.get(id) ?? newEntry(envelope);
+    const entry = this.#entries.get(id) ?? { ...newEntry(envelope), deliveries: this.#takeStranger(id) };
     this.#entries.set(id, entry);
-    entry.attempts.push({ at: performance.now(), connection, order: this.#next() });
+    entry.attempts.push({ ...this.#moment(toldAt), connection });
   }
 
   /** Takes every frame that a connection to a pod receives: acks, errors, deliveries; others are nothing to it. */
   received(frame: Frame, connection: string, pod: string): void {
-    if (frame.frame === "deliver") this.#delivered(frame.envelope, connection, pod);
+    if (frame.frame === "deliver") this.delivered(frame.envelope, connection, pod);
     if (frame.frame === "ack" || frame.frame === "error") this.answered(frame.envelope_id, connection, answerOf(frame));
+  }
+
+  /** Envelopes made by the gateway, which names them itself, are known by the text that is in them. @param toldAt as of `sent`. */
+  delivered(envelope: Frame, connection: string, pod: string, toldAt?: number): void {
+    const { id, to: agent, payload } = envelope;
+    const known = this.#entries.get(id) ?? this.#entries.get(payload?.message ?? payload?.purpose);
+    const entry = known ?? this.#strangers.get(id) ?? newEntry(envelope);
+    if (known === undefined) this.#strangers.set(id, entry);
+    entry.deliveries.push({ ...this.#moment(toldAt), connection, agent, copy: `${id} ${pod}` });
   }
 
   /** Goes to the oldest sending on that connection that has no answer. */
@@ -110,11 +123,11 @@ export class Ledger {
    * Something that deliveries need does not live, until the function that is returned is called.
    * @param agent whose deliveries it can cost; undefined: everyone's.
    */
-  gap(agent?: string): () => void {
+  gap(agent?: string): (toldAt?: number) => void {
     const gap: Gap = { agent, from: performance.now(), to: Number.POSITIVE_INFINITY };
     this.#gaps.push(gap);
-    return () => {
-      gap.to = Math.min(gap.to, performance.now());
+    return (toldAt = performance.now()) => {
+      gap.to = Math.min(gap.to, toldAt);
     };
   }
 
@@ -126,18 +139,16 @@ export class Ledger {
     this.#guardLosses.push({ at: performance.now(), since, agents });
   }
 
-  /** Envelopes made by the gateway, which names them itself, are known by the text that is in them. */
-  #delivered(envelope: Frame, connection: string, pod: string): void {
-    const id = this.#entries.has(envelope.id) ? envelope.id : (envelope.payload.message ?? envelope.payload.purpose);
-    const entry = this.#entries.get(id);
-    if (entry === undefined) this.#strangers.push(envelope.id);
-    const copy = `${envelope.id} ${pod}`;
-    entry?.deliveries.push({ at: performance.now(), connection, agent: envelope.to, copy, order: this.#next() });
+  /** What was told in another order is in the order of its times. */
+  #moment(toldAt?: number): Pick<Attempt, "at" | "order"> {
+    this.#order += 1;
+    return { at: toldAt ?? performance.now(), order: toldAt ?? this.#order };
   }
 
-  #next(): number {
-    this.#order += 1;
-    return this.#order;
+  #takeStranger(id: string): Delivery[] {
+    const deliveries = this.#strangers.get(id)?.deliveries ?? [];
+    this.#strangers.delete(id);
+    return deliveries;
   }
 }
 

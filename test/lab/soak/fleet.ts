@@ -1,58 +1,60 @@
+import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { freePort } from "../../support/free-port.ts";
 import { MEMORY_PROBE, type PodProcess } from "../../support/pod-process.ts";
 import { TestRelay } from "../../support/relay.ts";
-import type { RedisUser } from "../../support/test-redis.ts";
+import { Fleet, type FleetPod } from "../fleet.ts";
+import { DirectStage } from "../stages.ts";
 
 /** The first lives from start to end, so that what it keeps for good adds up; the second is replaced all the time. */
 export const STEADY = "ws-connector, steady";
 export const ROLLED = "ws-connector, rolled";
 export const GATEWAY = "gateway";
 export const REPORTING = "ops-reporting";
-export type Role = typeof STEADY | typeof ROLLED | typeof GATEWAY | typeof REPORTING;
 
-const USERS: Readonly<Record<Role, Exclude<RedisUser, "window-reset">>> = {
+const SERVICES = {
   [STEADY]: "ws-connector",
   [ROLLED]: "ws-connector",
   [GATEWAY]: "gateway",
   [REPORTING]: "ops-reporting",
-};
-export const ROLES = Object.keys(USERS) as Role[];
+} as const;
+export type Role = keyof typeof SERVICES;
+export const ROLES = Object.keys(SERVICES) as Role[];
 /** What a crowd on one machine needs lifted: it comes from one address. */
 const SETTINGS = { LOG_LEVEL: "info", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0", RELAY_CONNECTIONS_PER_ADDRESS: "0" };
 
 interface Seat {
-  readonly role: Role;
+  readonly pod: FleetPod;
   readonly port: number;
-  readonly metricsPort: number;
-  /** Undefined while one process is replaced by the next. */
-  process: PodProcess | undefined;
+  /** Address of the metrics. */
+  readonly metrics: string;
 }
 
-/** Two connectors, a gateway and an ops-reporting as processes over one Redis, each on ports that it keeps. */
-export class Fleet {
-  readonly relay: TestRelay;
-  /** Processes that ended without being told to, or with another code than 0. */
-  readonly unexpectedEnds: string[] = [];
+/** Two connectors, a gateway and an ops-reporting over one Redis, each on ports that it keeps. */
+export class SoakFleet extends Fleet<DirectStage> {
   readonly #seats = new Map<Role, Seat>();
-  readonly #processes: PodProcess[] = [];
-  rolls = 0;
 
-  constructor(agents: readonly string[]) {
-    this.relay = new TestRelay(...agents);
+  constructor(names: readonly string[]) {
+    const heartbeatMs = CONNECTION_LIMITS.heartbeatIntervalMs;
+    super(new DirectStage(new TestRelay(...names)), { connectors: 0, settings: SETTINGS, heartbeatMs });
   }
 
-  async start(): Promise<void> {
+  /** Agents come on their own. */
+  override async start(): Promise<this> {
     await this.relay.start();
     for (const role of ROLES) {
-      const seat = { role, port: await freePort(), metricsPort: await freePort(), process: undefined };
-      this.#seats.set(role, seat);
-      await this.#fill(seat);
+      const [port, metricsPort] = [await freePort(), await freePort()];
+      const settings = { PORT: String(port), METRICS_PORT: String(metricsPort) };
+      const pod = await this.addPod(SERVICES[role], { settings, nodeArguments: MEMORY_PROBE });
+      this.#seats.set(role, { pod, port, metrics: `http://127.0.0.1:${metricsPort}/metrics` });
     }
+    return this;
   }
 
-  async stop(): Promise<void> {
-    await Promise.all([...this.#seats.values()].map((seat) => this.#empty(seat)));
-    await this.relay.stop();
+  /** Each process is told to end: how it does is among the ends. */
+  override async stop(): Promise<void> {
+    await Promise.all(this.agents.map((agent) => agent.stop()));
+    await Promise.all(this.pods.map((pod) => pod.end("SIGTERM")));
+    await super.stop();
   }
 
   url(role: Role): string {
@@ -61,49 +63,23 @@ export class Fleet {
 
   /** The process of a role, and the address of its metrics; undefined while it is replaced. */
   running(role: Role): { readonly process: PodProcess; readonly metrics: string } | undefined {
-    const { process, metricsPort } = this.#seat(role);
-    return process && { process, metrics: `http://127.0.0.1:${metricsPort}/metrics` };
+    const { pod, metrics } = this.#seat(role);
+    return pod.isThere ? { process: pod.process, metrics } : undefined;
   }
 
-  /** Tells a process to end, waits for it, and starts the next on the same port. */
-  async roll(role: Role): Promise<void> {
-    await this.#empty(this.#seat(role));
-    await this.#fill(this.#seat(role));
-    this.rolls += 1;
-  }
-
-  /** A process dies without a goodbye; the next starts on the same port. */
-  async kill(role: Role): Promise<void> {
-    const seat = this.#seat(role);
-    const { process } = seat;
-    seat.process = undefined;
-    await process?.end("SIGKILL");
-    await this.#fill(seat);
+  /** A process ends, and the next starts on the same port. */
+  async restart(role: Role, signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    const { pod } = this.#seat(role);
+    await pod.end(signal);
+    await pod.start();
   }
 
   /** Lines of all processes that there ever were, of level error or worse. */
   get errorLines(): string[] {
-    return this.#processes.flatMap(({ errorLines }) => errorLines);
+    return this.pods.flatMap(({ errorLines }) => errorLines);
   }
 
   #seat(role: Role): Seat {
     return this.#seats.get(role) as Seat;
-  }
-
-  async #fill(seat: Seat): Promise<void> {
-    const user = USERS[seat.role];
-    const settings = { ...SETTINGS, PORT: String(seat.port), METRICS_PORT: String(seat.metricsPort) };
-    const process = await this.relay.startProcess(user, settings, MEMORY_PROBE);
-    this.#processes.push(process);
-    seat.process = process;
-  }
-
-  async #empty(seat: Seat): Promise<void> {
-    const { process, role } = seat;
-    if (process === undefined) return;
-    seat.process = undefined;
-    if (process.hasEnded) this.unexpectedEnds.push(`${role} had ended by itself`);
-    const code = await process.end("SIGTERM");
-    if (code !== 0) this.unexpectedEnds.push(`${role} ended with ${code}`);
   }
 }

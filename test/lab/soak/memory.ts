@@ -1,5 +1,54 @@
 import type { Redis } from "ioredis";
+import { scrape } from "../../support/http.ts";
 import { countersIn } from "../../support/window-view.ts";
+import { residentBytes } from "../accounting.ts";
+import { ROLES, type Role, type SoakFleet } from "./fleet.ts";
+
+/** Bytes, after a garbage collection. */
+interface ProcessMemory {
+  readonly heap: number;
+  readonly resident: number;
+}
+
+/** What was there at one moment. */
+export interface Sample {
+  /** Since the traffic began. */
+  readonly ms: number;
+  /** Of those that ran. */
+  readonly processes: Readonly<Partial<Record<Role, ProcessMemory>>>;
+  readonly redis: RedisMemory;
+  readonly redisResident: number;
+  readonly agentsOnline: number;
+}
+
+export async function takeSample(
+  fleet: SoakFleet,
+  redis: Redis,
+  { ms, agentsOnline }: Pick<Sample, "ms" | "agentsOnline">,
+): Promise<Sample> {
+  const memory = await Promise.all(ROLES.map(async (role) => [role, await processMemory(fleet, role)]));
+  return {
+    ms,
+    agentsOnline,
+    processes: Object.fromEntries(memory.filter(([, known]) => known !== undefined)),
+    redis: await redisMemory(redis),
+    redisResident: residentBytes(await fleet.relay.redis.pid()),
+  };
+}
+
+/** Undefined while the process is replaced. */
+export async function processMemory(fleet: SoakFleet, role: Role): Promise<ProcessMemory | undefined> {
+  const running = fleet.running(role);
+  if (running === undefined) return undefined;
+  try {
+    await running.process.held();
+    const heap = (await scrape(running.metrics)).value("nodejs_heap_size_used_bytes") as number;
+    return { heap, resident: residentBytes(running.process.pid) };
+  } catch (error) {
+    if (fleet.running(role)?.process === running.process) throw error;
+    return undefined;
+  }
+}
 
 /** Keys of one kind: how many, and what they take, bytes. */
 export interface Family {
@@ -7,7 +56,7 @@ export interface Family {
   readonly bytes: number;
 }
 
-export interface RedisMemory {
+interface RedisMemory {
   /** `used_memory`, bytes. */
   readonly used: number;
   readonly keys: number;
@@ -24,7 +73,7 @@ export const GROWING = ["seen", "session", "asked", "decided", "idempotency", "i
 const SCAN_COUNT = 1000;
 
 /** Every key by its kind: `relay:{p}:<kind>…`. */
-export async function redisMemory(client: Redis): Promise<RedisMemory> {
+async function redisMemory(client: Redis): Promise<RedisMemory> {
   const keys = await keysOf(client);
   const sizes = await manyReplies(client, keys, (key) => ["memory", "usage", key, "samples", "0"]);
   const families: Record<string, Family> = {};

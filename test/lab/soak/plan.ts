@@ -11,9 +11,9 @@ export interface Plan {
 }
 
 /** Envelopes and requests a second, over all agents. */
-export const RATES = {
-  messages: 250,
-  sessionRequests: 4,
+export const RATES = { messages: 250, sessionRequests: 4 } as const;
+/** The same over HTTP. */
+export const CALLS = {
   gatewayMessages: 4,
   gatewaySessionRequests: 1,
   sessionLookUps: 2,

@@ -1,19 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { Ledger, tally, violations } from "../../support/ledger.ts";
+import { type Ledger, tally, violations } from "../../support/ledger.ts";
 import { until } from "../../support/until.ts";
 import { shown } from "../report.ts";
-import { Callers } from "./callers.ts";
-import { Fleet, ROLLED } from "./fleet.ts";
-import { Pace } from "./pace.ts";
-import { type Plan, RATES, ROLL_EVERY_MS, SAMPLE_EVERY_MS, STAY_MS } from "./plan.ts";
-import { Population } from "./population.ts";
-import { type Sample, takeSample } from "./samples.ts";
+import { ROLLED, SoakFleet } from "./fleet.ts";
+import { type Sample, takeSample } from "./memory.ts";
+import { CALLS, type Plan, RATES, ROLL_EVERY_MS, SAMPLE_EVERY_MS, STAY_MS } from "./plan.ts";
+import { Callers, Pace, Population } from "./traffic.ts";
 import type { Outcome } from "./verdict.ts";
 
 const SETTLE_MS = 30_000;
 const MIB = 2 ** 20;
 
-export interface Soaked {
+interface Soaked {
   readonly samples: readonly Sample[];
   readonly outcome: Outcome;
 }
@@ -21,10 +19,10 @@ export interface Soaked {
 /** Runs it, and says what was seen. */
 export async function soak(plan: Plan): Promise<Soaked> {
   const names = Array.from({ length: plan.agents }, (_, n) => `agent-${n}${n % 4 < 2 ? "" : "-hmac"}`);
-  const ledger = new Ledger();
-  const fleet = new Fleet(names);
-  const population = new Population(fleet, names, ledger);
-  const callers = new Callers(fleet, population, ledger);
+  const fleet = new SoakFleet(names);
+  const { ledger } = fleet;
+  const population = new Population(fleet, names);
+  const callers = new Callers(fleet, names);
   const pace = new Pace();
   try {
     await fleet.start();
@@ -32,8 +30,8 @@ export async function soak(plan: Plan): Promise<Soaked> {
     plan.say(`${plan.agents} agents are online; ${plan.minutes} minutes.`);
     const startedAt = performance.now();
     startTraffic(plan, pace, population);
-    callers.start(pace);
-    const samples = await watch(plan, fleet, population, startedAt);
+    callers.start(pace, CALLS);
+    const { samples, rolls } = await watch(plan, fleet, population, startedAt);
     pace.stop();
     const seconds = (performance.now() - startedAt) / 1000;
     await population.settle();
@@ -41,12 +39,10 @@ export async function soak(plan: Plan): Promise<Soaked> {
       () => {},
     );
     const agentsOnline = population.online;
-    await population.stop();
     await fleet.stop();
-    return { samples, outcome: { seconds, agentsOnline, ...outcomeOf(ledger, fleet, population, callers) } };
+    return { samples, outcome: { seconds, agentsOnline, ...outcomeOf(fleet, population, callers, rolls) } };
   } finally {
     pace.stop();
-    await population.stop();
     await fleet.stop();
   }
 }
@@ -58,15 +54,20 @@ function startTraffic({ agents }: Plan, pace: Pace, population: Population): voi
 }
 
 /** Samples, for as long as the plan says, while one connector is replaced again and again. */
-async function watch(plan: Plan, fleet: Fleet, population: Population, startedAt: number): Promise<Sample[]> {
+async function watch(plan: Plan, fleet: SoakFleet, population: Population, startedAt: number) {
   const over = new AbortController();
   const sampling = sampleOnAndOn(plan, fleet, population, startedAt).finally(() => over.abort());
-  const [samples] = await Promise.all([sampling, rollOnAndOn(fleet, over.signal)]);
-  return samples;
+  const [samples, rolls] = await Promise.all([sampling, rollOnAndOn(fleet, over.signal)]);
+  return { samples, rolls };
 }
 
-async function sampleOnAndOn(plan: Plan, fleet: Fleet, population: Population, startedAt: number): Promise<Sample[]> {
-  const redis = fleet.relay.view().client;
+async function sampleOnAndOn(
+  plan: Plan,
+  fleet: SoakFleet,
+  population: Population,
+  startedAt: number,
+): Promise<Sample[]> {
+  const redis = fleet.stage.view.client;
   const samples: Sample[] = [];
   for (let due = SAMPLE_EVERY_MS; due <= plan.minutes * 60_000; due += SAMPLE_EVERY_MS) {
     await delay(startedAt + due - performance.now());
@@ -77,10 +78,12 @@ async function sampleOnAndOn(plan: Plan, fleet: Fleet, population: Population, s
   return samples;
 }
 
-async function rollOnAndOn(fleet: Fleet, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
+/** Resolves with how often, when it is over. */
+async function rollOnAndOn(fleet: SoakFleet, signal: AbortSignal): Promise<number> {
+  for (let rolls = 0; ; rolls += 1) {
     await delay(ROLL_EVERY_MS, undefined, { signal }).catch(() => {});
-    if (!signal.aborted) await fleet.roll(ROLLED);
+    if (signal.aborted) return rolls;
+    await fleet.restart(ROLLED, "SIGTERM");
   }
 }
 
@@ -88,7 +91,8 @@ function isSettled(ledger: Ledger, population: Population, { agents }: Plan): bo
   return population.online === agents && violations(ledger.content).length === 0;
 }
 
-function outcomeOf(ledger: Ledger, fleet: Fleet, population: Population, callers: Callers) {
+function outcomeOf(fleet: SoakFleet, population: Population, callers: Callers, rolls: number) {
+  const { ledger } = fleet;
   return {
     ...tally(ledger.content),
     refusals: refusalsOf(ledger),
@@ -97,7 +101,7 @@ function outcomeOf(ledger: Ledger, fleet: Fleet, population: Population, callers
     failedCalls: callers.failures,
     unavailableShare: callers.unavailable / Math.max(1, callers.calls),
     moves: population.moved,
-    rolls: fleet.rolls,
+    rolls,
     unexpectedEnds: fleet.unexpectedEnds,
     errorLines: fleet.errorLines,
   };

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { isMet } from "../report.ts";
 import { ROLES } from "./fleet.ts";
-import { kindOf } from "./redis-memory.ts";
-import type { Sample } from "./samples.ts";
+import { kindOf, type Sample } from "./memory.ts";
 import { guardedShare, type Outcome, sectionsOf, thirds } from "./verdict.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,6 +1,7 @@
 import type { Tally } from "../../support/ledger.ts";
 import { type Aim, median, type Section, shown, times } from "../report.ts";
 import { ROLES, type Role } from "./fleet.ts";
+import { type Family, GROWING, type Sample } from "./memory.ts";
 import {
   EXPIRY_BYTES,
   GUARD_BYTES,
@@ -13,8 +14,6 @@ import {
   SESSION_BYTES,
   UNAVAILABLE_SHARE,
 } from "./plan.ts";
-import { type Family, GROWING } from "./redis-memory.ts";
-import type { Sample } from "./samples.ts";
 
 /** What the run came to, beside its samples. */
 export interface Outcome extends Tally {
@@ -56,8 +55,8 @@ function growth(samples: readonly Sample[], figure: Figure): number {
   return last === second ? 1 : last / second;
 }
 
-export function sectionsOf(plan: Plan, samples: readonly Sample[], outcome: Outcome): Section[] {
-  return [processSection(samples), redisSection(samples), trafficSection(plan, outcome)];
+export function sectionsOf({ agents }: Pick<Plan, "agents">, samples: readonly Sample[], outcome: Outcome): Section[] {
+  return [processSection(samples), redisSection(samples), trafficSection(agents, outcome)];
 }
 
 function processSection(samples: readonly Sample[]): Section {
@@ -145,7 +144,7 @@ export function guardedShare(samples: readonly Sample[]): number {
   return Math.max(0, ...shares);
 }
 
-function trafficSection({ agents }: Plan, outcome: Outcome): Section {
+function trafficSection(agents: number, outcome: Outcome): Section {
   const { seconds, agentsOnline } = outcome;
   const refused = Object.entries(outcome.refusals).map(([code, n]) => [`refused: ${code}`, n] as const);
   const calls = Object.entries(outcome.calls).sort(([a], [b]) => (a < b ? -1 : 1));

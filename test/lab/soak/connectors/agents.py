@@ -1,4 +1,4 @@
-"""Agents on the connector for Python, by the protocol of `protocol.ts`. They tell what happens, and keep nothing."""
+"""Agents on the connector for Python, by the protocol of `crowd.ts`. They tell what happens, and keep nothing."""
 
 import asyncio
 import gc

@@ -1,10 +1,9 @@
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { Connector, RelayError } from "../../../../connector/src/index.ts";
-import { monotonicMs } from "./monotonic.ts";
-import type { AgentOrders, Orders, Told } from "./protocol.ts";
+import type { AgentOrders, Orders, Told } from "./crowd.ts";
 
-/** Agents on the connector for TypeScript, by the protocol of `protocol.ts`. They tell what happens, and keep nothing. */
+/** Agents on the connector for TypeScript, by the protocol of `crowd.ts`. They tell what happens, and keep nothing. */
 
 const input = createInterface(process.stdin)[Symbol.asyncIterator]();
 const orders: Orders = JSON.parse((await input.next()).value as string);
@@ -52,4 +51,8 @@ async function send(connector: Connector, to: string, number: number): Promise<v
 
 function tell(told: Told): void {
   process.stdout.write(`${JSON.stringify(told)}\n`);
+}
+
+function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
 }

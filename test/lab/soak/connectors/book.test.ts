@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { tally, violations } from "../../../support/ledger.ts";
+import { Ledger, tally, violations } from "../../../support/ledger.ts";
 import { Book } from "./book.ts";
 
 const BOB = "agent://bob";
@@ -7,7 +7,7 @@ const message = (number: number) => `agent://alice ${BOB} ${number}`;
 
 /** A book, and what agents tell it: alice in process `one`, bob in process `two`. */
 function opened() {
-  const book = new Book();
+  const book = new Book(new Ledger());
   return {
     book,
     sent: (n: number, at: number) => book.hear({ told: "sent", id: message(n), at }, "one"),

@@ -1,11 +1,10 @@
-import type { Attempt, Entry, Gap, LedgerContent } from "../../../support/ledger.ts";
-import { monotonicMs } from "./monotonic.ts";
-import type { Told } from "./protocol.ts";
+import type { Ledger, LedgerContent } from "../../../support/ledger.ts";
+import type { Told } from "./crowd.ts";
 
-/**
- * What agents of several processes told of their messages. Lines of two processes come in any order: what is earlier, only their
- * times tell.
- */
+/** From the clock that all processes share to the ledger's. */
+const AHEAD_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
+/** Puts into the ledger what agents of several processes tell of their messages, and counts what else they tell. */
 export class Book {
   /** Failed sends and `error` events, by code. */
   readonly failures = new Map<string, number>();
@@ -14,44 +13,49 @@ export class Book {
   repeated = 0;
   /** Sends without an answer when their process was killed. */
   heldByTheDead = 0;
-  readonly #entries = new Map<string, Entry>();
-  /** Sends without an answer, by the life of their process. */
-  readonly #open = new Map<string, Set<string>>();
+  readonly #ledger: Ledger;
+  /** Sends without an answer: by the life of their process, when they were sent. */
+  readonly #open = new Map<string, Map<string, number>>();
   #backSince = 0;
   readonly #backAfter = new Map<string, number>();
-  readonly #gaps: Gap[] = [];
-  /** By agent: those that end when it comes online. */
-  readonly #away = new Map<string, Gap>();
+  /** By agent: since when it is away, and what ends that. */
+  readonly #away = new Map<string, { readonly from: number; readonly end: (at: number) => void }>();
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
 
   hear(told: Told, life: string): void {
-    if (told.told === "problem") count(this.problems, told.code);
-    else if (told.told === "online") this.#cameOnline(told.agent, told.at);
-    else if (told.told === "sent") this.#sent(told.id, told.at, life);
-    else if (told.told === "delivered") this.#delivered(told.id, told.agent, told.at, life);
-    else this.#settled(told, life);
+    if (told.told === "problem") {
+      count(this.problems, told.code);
+      return;
+    }
+    const at = told.at - AHEAD_MS;
+    if (told.told === "online") {
+      this.#cameOnline(told.agent, at);
+      return;
+    }
+    const envelope = envelopeOf(told.id);
+    const connection = `${envelope.from} of ${life}`;
+    if (told.told === "sent") {
+      this.#ledger.sent(envelope, connection, at);
+      this.#openOf(life).set(told.id, at);
+    } else if (told.told === "delivered") {
+      this.#ledger.delivered({ ...envelope, to: told.agent }, life, "", at);
+    } else {
+      this.#settled({ ...told, at }, envelope, { life, connection });
+    }
   }
 
   /** These cannot receive from now on, each until it is online again. */
   away(agents: readonly string[]): void {
-    const from = monotonicMs();
-    for (const agent of agents) {
-      const gap = { agent, from, to: Number.POSITIVE_INFINITY };
-      this.#gaps.push(gap);
-      this.#away.set(agent, gap);
-    }
-  }
-
-  /** Nobody can receive while this goes on. */
-  async silence(during: () => Promise<void>): Promise<void> {
-    const gap = { agent: undefined, from: monotonicMs(), to: Number.POSITIVE_INFINITY };
-    this.#gaps.push(gap);
-    await during();
-    gap.to = monotonicMs();
+    const from = performance.now();
+    for (const agent of agents) this.#away.set(agent, { from, end: this.#ledger.gap(agent) });
   }
 
   /** The process was killed, and all is heard that it told. */
   bury(life: string): void {
-    this.heldByTheDead += this.#open.get(life)?.size ?? 0;
+    this.heldByTheDead += this.#openOf(life).size;
     this.#open.delete(life);
   }
 
@@ -67,63 +71,54 @@ export class Book {
     return this.#backAfter;
   }
 
+  /** A connector tells its agent of a message once, even if the relay has lost its guard. */
   get content(): LedgerContent {
-    const entries = [...this.#entries.values()];
-    return {
-      entries: entries.filter(({ attempts }) => attempts.length > 0),
-      gaps: this.#gaps,
-      // A connector tells its agent of a message once, even if the relay has lost its guard.
-      guardLosses: [],
-      strangers: entries.filter(({ attempts }) => attempts.length === 0).map(({ id }) => id),
-    };
+    return { ...this.#ledger.content, guardLosses: [] };
   }
 
   #cameOnline(agent: string, at: number): void {
-    const gap = this.#away.get(agent);
-    if (gap === undefined || at < gap.from) return;
-    gap.to = at;
+    const away = this.#away.get(agent);
+    if (away === undefined || at < away.from) return;
+    away.end(at);
     this.#away.delete(agent);
   }
 
-  #sent(id: string, at: number, life: string): void {
-    const { attempts, from } = this.#entry(id);
-    attempts.push({ at, order: at, connection: `${from} of ${life}` });
-    const open = this.#open.get(life) ?? new Set();
-    this.#open.set(life, open.add(id));
-  }
-
-  /** Of a repeat the first answer is lost; an outcome that is unknown is none. */
-  #settled(told: Extract<Told, { readonly told: "accepted" | "failed" }>, life: string): void {
-    const { id, at } = told;
-    const { attempts, from } = this.#entry(id);
-    const first = attempts[0] as Attempt;
-    this.#open.get(life)?.delete(id);
+  /** An outcome that is unknown is no answer, and of a repeat the first answer is lost. */
+  #settled(
+    told: Extract<Told, { readonly told: "accepted" | "failed" }>,
+    envelope: ReturnType<typeof envelopeOf>,
+    { life, connection }: { readonly life: string; readonly connection: string },
+  ): void {
+    const { at } = told;
+    const { id, from } = envelope;
+    const sentAt = this.#openOf(life).get(id) ?? 0;
+    this.#openOf(life).delete(id);
     if (told.told === "failed") {
       count(this.failures, told.code);
-      if (told.outcome === "refused") first.answer = { at, accepted: false, code: told.code };
+      if (told.outcome === "refused") this.#ledger.answered(id, connection, { at, accepted: false, code: told.code });
       return;
     }
     const { duplicate, realtime: deliverable } = told;
-    const answer = { at, accepted: true, duplicate, deliverable } as const;
+    const answered = duplicate ? `${connection}, again` : connection;
     if (duplicate) {
       this.repeated += 1;
-      attempts.push({ at, order: at, connection: first.connection, answer });
-    } else {
-      first.answer = answer;
+      this.#ledger.sent(envelope, answered, at);
     }
-    if (first.at > this.#backSince && !this.#backAfter.has(from)) this.#backAfter.set(from, at - this.#backSince);
+    this.#ledger.answered(id, answered, { at, accepted: true, duplicate, deliverable });
+    if (sentAt > this.#backSince && !this.#backAfter.has(from)) this.#backAfter.set(from, at - this.#backSince);
   }
 
-  #delivered(id: string, agent: string, at: number, life: string): void {
-    this.#entry(id).deliveries.push({ at, order: at, agent, connection: life, copy: id });
+  #openOf(life: string): Map<string, number> {
+    const open = this.#open.get(life) ?? new Map();
+    this.#open.set(life, open);
+    return open;
   }
+}
 
-  #entry(id: string): Entry {
-    const [from = "", to] = id.split(" ");
-    const entry = this.#entries.get(id) ?? { id, type: "message.send", from, to, attempts: [], deliveries: [] };
-    this.#entries.set(id, entry);
-    return entry;
-  }
+/** The text of a message names its sender and its target. */
+function envelopeOf(id: string) {
+  const [from = "", to = ""] = id.split(" ");
+  return { id, type: "message.send", from, to };
 }
 
 function count(counts: Map<string, number>, what: string): void {

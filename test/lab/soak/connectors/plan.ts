@@ -37,3 +37,6 @@ export function killEveryMs({ minutes }: Plan): number {
 export function killsOf(plan: Plan): number {
   return Math.round((plan.minutes * 60_000) / killEveryMs(plan)) - 1;
 }
+
+/** Calls a second of those who only look. They do so from the first to the last. */
+export const LOOKS = { presenceLookUps: 4, reports: 2 } as const;

@@ -1,8 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { isMet } from "../../report.ts";
-import { courseOf, type Sample } from "./memory.ts";
-import type { Outcome } from "./soak.ts";
-import { sectionsOf } from "./verdict.ts";
+import { courseOf, type Outcome, type Sample, sectionsOf } from "./verdict.ts";
 
 const PLAN = { minutes: 10, agents: 100 };
 const OUTCOME: Outcome = {
