@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { watchLeaks } from "../../support/until.ts";
-import { Bystanders } from "./support/bystanders.ts";
-import { ATTACKS } from "./support/catalogue.ts";
-import { Deployment } from "./support/deployment.ts";
-import { endure } from "./support/endure.ts";
+import { Bystanders } from "./bystanders.ts";
+import { ATTACKS } from "./catalogue.ts";
+import { Deployment } from "./deployment.ts";
+import { endure } from "./endure.ts";
 import type { Outcome } from "./support/outcome.ts";
 import { brokenBy } from "./support/promises.ts";
 import { missingIn, tableOf } from "./support/table.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import type { Outcome } from "./support/outcome.ts";
 import { BOUNDS, brokenBy } from "./support/promises.ts";
-import { figuresOf, type Sample, type SampleKind } from "./support/samples.ts";
+import { figuresOf, type Sample, type SampleKind } from "./samples.ts";
 import { missingIn, tableOf } from "./support/table.ts";
 
 const sample = (kind: SampleKind, ms: number, refused?: string): Sample => ({

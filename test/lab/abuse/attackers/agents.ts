@@ -1,6 +1,6 @@
 import type { Frame } from "../../../support/agent.ts";
 import { ABSENT } from "../support/names.ts";
-import type { Launch, Target } from "../support/target.ts";
+import type { Launch, Target } from "../target.ts";
 import { pour, strands, Voice } from "./onslaught.ts";
 import type { Wire } from "./wire.ts";
 

@@ -1,4 +1,4 @@
-import type { Launch, Target } from "../support/target.ts";
+import type { Launch, Target } from "../target.ts";
 import { registered, some, untilOver } from "./agents.ts";
 import { type Onslaught, strands, Voice } from "./onslaught.ts";
 import { frameOf, type Wire } from "./wire.ts";

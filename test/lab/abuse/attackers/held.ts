@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { FORWARDED } from "../support/addresses.ts";
-import type { Launch, Target } from "../support/target.ts";
+import type { Launch, Target } from "../target.ts";
 import { some, untilOver } from "./agents.ts";
 import { strands } from "./onslaught.ts";
-import { textOf, write } from "./requests.ts";
+import { textOf, write } from "./http-load.ts";
 import { drained, ended, openSocket } from "./wire.ts";
 
 /** Connections that are held: idle, sending slowly, or reading nothing. */

@@ -1,8 +1,8 @@
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { API_KEY_AGENTS } from "../support/names.ts";
-import type { Target } from "../support/target.ts";
-import { flood } from "./requests.ts";
+import type { Target } from "../target.ts";
+import { flood } from "./http-load.ts";
 
 /** Requests in great number, each of which is answered. */
 

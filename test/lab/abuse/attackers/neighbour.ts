@@ -1,4 +1,4 @@
-import type { Target } from "../support/target.ts";
+import type { Target } from "../target.ts";
 
 /** No attack at all: another process that computes. What it costs bystanders, the machine costs them. */
 export async function neighbour({ forMs }: Target) {

@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, type JsonWebKey } from "node:crypto"
 import { signed } from "../../../support/agent.ts";
 import { type CredentialAgent, registerWith, TestIssuer } from "../../../support/issuer.ts";
 import { ISSUER, RELAY_HOST } from "../support/names.ts";
-import type { Target } from "../support/target.ts";
+import type { Target } from "../target.ts";
 import { some } from "./agents.ts";
 import { pour, strands } from "./onslaught.ts";
 import { frameOf } from "./wire.ts";

@@ -1,5 +1,5 @@
 import { ABSENT } from "../support/names.ts";
-import type { Launch, Target } from "../support/target.ts";
+import type { Launch, Target } from "../target.ts";
 import { registered, some } from "./agents.ts";
 import { pour, strands, Voice } from "./onslaught.ts";
 

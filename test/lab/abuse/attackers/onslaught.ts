@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type AgentKey, ed25519Key, type Fields, type Frame, signed } from "../../../support/agent.ts";
 import { addressOf } from "../support/addresses.ts";
-import type { Attacked, Launch, Target } from "../support/target.ts";
+import type { Attacked, Launch, Target } from "../target.ts";
 import { drained, frameOf, Wire } from "./wire.ts";
 
 /** How long who was not let in waits before it tries again. */

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import type { Launched, Order } from "../support/target.ts";
+import type { Launched, Order } from "../target.ts";
 
 /** An attack that takes so much longer than it was told to has failed. */
 const PATIENCE_MS = 20_000;

@@ -1,6 +1,6 @@
 import { constants, setPriority } from "node:os";
-import { ATTACKS } from "../support/catalogue.ts";
-import type { Order } from "../support/target.ts";
+import { ATTACKS } from "../catalogue.ts";
+import type { Order } from "../target.ts";
 
 /**
  * The attacker's process: makes one attack ready, and launches it when it is told to. It has the lowest priority, so that the

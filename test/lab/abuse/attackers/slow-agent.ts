@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Frame } from "../../../support/agent.ts";
 import { SENDERS } from "../support/names.ts";
-import type { Target } from "../support/target.ts";
+import type { Target } from "../target.ts";
 import { registered, some } from "./agents.ts";
 import { Onslaught, Voice } from "./onslaught.ts";
 import { frameOf, type Wire } from "./wire.ts";

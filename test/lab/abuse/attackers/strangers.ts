@@ -1,6 +1,6 @@
 import { deflateRawSync } from "node:zlib";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
-import type { Target } from "../support/target.ts";
+import type { Target } from "../target.ts";
 import { type Onslaught, strands } from "./onslaught.ts";
 import { frameOf, type Wire } from "./wire.ts";
 

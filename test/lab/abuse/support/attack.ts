@@ -1,6 +1,6 @@
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import type { Deployment } from "./deployment.ts";
-import type { Attacker } from "./target.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Attacker } from "../target.ts";
 
 /** What came of what a witness looked at. */
 export interface Testimony {

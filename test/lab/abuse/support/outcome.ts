@@ -1,6 +1,6 @@
-import type { Usage } from "./deployment.ts";
-import type { Figures } from "./samples.ts";
-import type { Launched } from "./target.ts";
+import type { Usage } from "../deployment.ts";
+import type { Figures } from "../samples.ts";
+import type { Launched } from "../target.ts";
 
 /** What became of one attack: one line of the table. */
 export interface Outcome extends Launched {

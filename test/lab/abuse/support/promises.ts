@@ -1,6 +1,6 @@
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Outcome } from "./outcome.ts";
-import type { Figures } from "./samples.ts";
+import type { Figures } from "../samples.ts";
 
 /** What others notice of an attack at most, ms. Source: docs/protocol.md#sharing-a-relay. */
 export const BOUNDS = { ackP95: 250, heartbeatP95: PRESENCE_LIMITS.heartbeatAckMs, healthMax: 500 } as const;

@@ -1,5 +1,5 @@
 import { type Dialect, PAYLOAD } from "./dialect.ts";
-import { BINARY, TEXT, type WebSocketClient } from "./websocket.ts";
+import { BINARY, TEXT, type WebSocketClient } from "../../frames.ts";
 
 /** A message as the peers carry it. */
 function content(from: string, to: string) {

@@ -1,4 +1,4 @@
-import { frameBytes, writeFrame } from "./websocket.ts";
+import { frameBytes, writeFrame } from "../../frames.ts";
 
 /** How many frames are made at once when the stock has run out. */
 const LATE = 64;

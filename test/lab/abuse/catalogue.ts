@@ -1,7 +1,7 @@
-import { crowd, fillPending, overRate, sessionsToAll, takeovers } from "../attackers/agents.ts";
-import { burstsOf, pingsOfAKey } from "../attackers/control-frames.ts";
-import { fragments, pings } from "../attackers/framing.ts";
-import { idle, idleAtFewFiles, leaving, slowRequests, unread } from "../attackers/held.ts";
+import { crowd, fillPending, overRate, sessionsToAll, takeovers } from "./attackers/agents.ts";
+import { burstsOf, pingsOfAKey } from "./attackers/frames.ts";
+import { fragments, pings } from "./attackers/framing.ts";
+import { idle, idleAtFewFiles, leaving, slowRequests, unread } from "./attackers/held.ts";
 import {
   feedback,
   guessedApiKeys,
@@ -11,13 +11,13 @@ import {
   presenceOfAll,
   readsOfDocuments,
   readsOfReports,
-} from "../attackers/http.ts";
-import { neighbour } from "../attackers/neighbour.ts";
-import { agentsOfAnIssuer } from "../attackers/one-issuer.ts";
-import { burstOfAKey, bytesOfAKey, displacing } from "../attackers/one-key.ts";
-import { slowAgent } from "../attackers/slow-agent.ts";
-import { churn, compressed, withoutAKey } from "../attackers/strangers.ts";
-import type { Attack } from "./attack.ts";
+} from "./attackers/http.ts";
+import { neighbour } from "./attackers/neighbour.ts";
+import { agentsOfAnIssuer } from "./attackers/one-issuer.ts";
+import { burstOfAKey, bytesOfAKey, displacing } from "./attackers/one-key.ts";
+import { slowAgent } from "./attackers/slow-agent.ts";
+import { churn, compressed, withoutAKey } from "./attackers/strangers.ts";
+import type { Attack } from "./support/attack.ts";
 import {
   escapedNames,
   fewFiles,
@@ -26,7 +26,7 @@ import {
   replacedKey,
   replayedDecision,
   twoHosts,
-} from "./checks.ts";
+} from "./witnesses.ts";
 import { fullRedis } from "./full-redis.ts";
 
 /** Every attack that the relay is held against, in the order in which they are launched. The first is none: what it costs, the machine costs. */

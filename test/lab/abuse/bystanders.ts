@@ -1,6 +1,6 @@
-import type { AgentSocket, Frame } from "../../../support/agent.ts";
-import { until } from "../../../support/until.ts";
-import { ask } from "./ask.ts";
+import type { AgentSocket, Frame } from "../../support/agent.ts";
+import { until } from "../../support/until.ts";
+import { ask } from "./support/ask.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Sample, SampleKind } from "./samples.ts";
 

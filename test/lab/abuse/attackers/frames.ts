@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { addressOf } from "../support/addresses.ts";
-import type { Launch, Target } from "../support/target.ts";
+import type { Launch, Target } from "../target.ts";
 import { registered, some } from "./agents.ts";
 import { Onslaught, Voice } from "./onslaught.ts";
 import { frameOf, Wire } from "./wire.ts";

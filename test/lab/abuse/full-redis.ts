@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { AgentSocket } from "../../../support/agent.ts";
-import { until } from "../../../support/until.ts";
-import { ask } from "./ask.ts";
-import type { Witness } from "./attack.ts";
+import type { AgentSocket } from "../../support/agent.ts";
+import { until } from "../../support/until.ts";
+import { ask } from "./support/ask.ts";
+import type { Witness } from "./support/attack.ts";
 import type { Deployment } from "./deployment.ts";
 
 /** A share of `maxmemory` above the three quarters from which Redis is short of memory, with room for those who are present. */

@@ -6,12 +6,12 @@ import { PENDING } from "relay-protocol/contract/session.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
-import { addressOf, FORWARDED } from "./addresses.ts";
-import { ask } from "./ask.ts";
-import type { Witness } from "./attack.ts";
+import { addressOf, FORWARDED } from "./support/addresses.ts";
+import { ask } from "./support/ask.ts";
+import type { Witness } from "./support/attack.ts";
 import { type Deployment, FEW_FILES } from "./deployment.ts";
-import { ABSENT } from "./names.ts";
-import { BOUNDS } from "./promises.ts";
+import { ABSENT } from "./support/names.ts";
+import { BOUNDS } from "./support/promises.ts";
 
 /** Attacks of a few bytes: what they would break is looked at itself. */
 

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { FORWARDED } from "../support/addresses.ts";
-import type { Launch, Target } from "../support/target.ts";
+import type { Launch, Target } from "../target.ts";
 import { type Onslaught, strands } from "./onslaught.ts";
 import { ended, openSocket } from "./wire.ts";
 

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { until } from "../../../support/until.ts";
-import { AttackerProcess } from "../attackers/process.ts";
-import { ask } from "./ask.ts";
-import type { Attack } from "./attack.ts";
+import { until } from "../../support/until.ts";
+import { AttackerProcess } from "./attackers/process.ts";
+import { ask } from "./support/ask.ts";
+import type { Attack } from "./support/attack.ts";
 import type { Bystanders } from "./bystanders.ts";
 import type { Deployment } from "./deployment.ts";
-import type { Outcome } from "./outcome.ts";
+import type { Outcome } from "./support/outcome.ts";
 import { figuresOf } from "./samples.ts";
 
 const ATTACK_MS = 4000;

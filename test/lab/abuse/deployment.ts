@@ -1,17 +1,17 @@
 import { generateKeyPairSync } from "node:crypto";
 import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import { makeApiKey, makeEd25519Key } from "../../../../deploy/keys/make.ts";
-import { AgentSocket, type Frame } from "../../../support/agent.ts";
-import { freePort } from "../../../support/free-port.ts";
-import { GuardedRelay } from "../../../support/guarded-redis.ts";
-import { scrape } from "../../../support/http.ts";
-import { TestIssuer } from "../../../support/issuer.ts";
-import type { PodProcess, ProcessLimits } from "../../../support/pod-process.ts";
-import type { WindowView } from "../../../support/window-view.ts";
-import { instant, type Pids, residentBytes } from "../../accounting.ts";
-import { BYSTANDERS_ADDRESS, FORWARDED } from "./addresses.ts";
-import { API_KEY_AGENTS, ATTACKERS, BYSTANDERS, ISSUER, RELAY_HOST } from "./names.ts";
+import { makeApiKey, makeEd25519Key } from "../../../deploy/keys/make.ts";
+import { AgentSocket, type Frame } from "../../support/agent.ts";
+import { freePort } from "../../support/free-port.ts";
+import { GuardedRelay } from "../../support/guarded-redis.ts";
+import { scrape } from "../../support/http.ts";
+import { TestIssuer } from "../../support/issuer.ts";
+import type { PodProcess, ProcessLimits } from "../../support/pod-process.ts";
+import type { WindowView } from "../../support/window-view.ts";
+import { instant, type Pids, residentBytes } from "../accounting.ts";
+import { BYSTANDERS_ADDRESS, FORWARDED } from "./support/addresses.ts";
+import { API_KEY_AGENTS, ATTACKERS, BYSTANDERS, ISSUER, RELAY_HOST } from "./support/names.ts";
 import type { AttackerKey, Target } from "./target.ts";
 
 /** As behind the edge, which says where clients come from. Limits are those that the relay has where nobody sets any. */

@@ -1,4 +1,4 @@
-import { percentile } from "../../report.ts";
+import { percentile } from "../report.ts";
 
 /** What a bystander asked the relay for. */
 export type SampleKind = "message" | "session" | "heartbeat" | "health" | "presence" | "gateway";
