@@ -92,6 +92,10 @@ export class FleetPod {
     return this.proxies[0] as RedisProxy;
   }
 
+  get port(): number {
+    return this.process.port;
+  }
+
   get url(): string {
     return this.process.url;
   }

@@ -1,16 +1,17 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 
-/** An order that takes longer than this has failed. */
 const PATIENCE_MS = 120_000;
 
-/** A process of the load, which does one order after the other and answers each with what came of it. */
+/** A process of the lab, which does one order after the other and answers each with what came of it. */
 export class OrderedProcess<Order extends { readonly order: string }> implements AsyncDisposable {
   readonly #child: ChildProcess;
+  readonly #patienceMs: number;
 
-  /** @param program a file beside this one. */
-  constructor(program: string) {
-    this.#child = fork(new URL(program, import.meta.url), { serialization: "advanced" });
+  /** @param program a TypeScript file that calls `takeOrders`. @param patienceMs an order that takes longer has failed. */
+  constructor(program: URL, patienceMs = PATIENCE_MS) {
+    this.#child = fork(program, { serialization: "advanced" });
+    this.#patienceMs = patienceMs;
   }
 
   get pid(): number {
@@ -20,10 +21,10 @@ export class OrderedProcess<Order extends { readonly order: string }> implements
   /** @throws Error when the process ends, which it does when an order fails, or when the order takes too long. */
   async carryOut(order: Order): Promise<unknown> {
     const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, AbortSignal.timeout(PATIENCE_MS)]);
+    const signal = AbortSignal.any([over.signal, AbortSignal.timeout(this.#patienceMs)]);
     const answered = once(this.#child, "message", { signal });
     const ended = once(this.#child, "exit", { signal }).then(() => {
-      throw new Error(`The load generator ended at the order: ${order.order}`);
+      throw new Error(`The process ended at the order: ${order.order}`);
     });
     this.#child.send(order);
     try {
@@ -37,7 +38,7 @@ export class OrderedProcess<Order extends { readonly order: string }> implements
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#child.exitCode !== null) return;
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exited = once(this.#child, "exit");
     this.#child.kill("SIGKILL");
     await exited;

@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, totalmem, type } from "node:os";
 import { onPath } from "../../deploy/local/programs.mjs";
 import { redisProgram } from "../../deploy/local/redis-program.mjs";
+import type { Violation } from "../support/ledger.ts";
 
 /** How programs of the lab tell what they measured: tables, aims, the machine, and the files where figures are left. */
 
@@ -39,6 +40,11 @@ export function shown(value: number): string {
     .toPrecision(3)
     .replace(/(\.\d*?)0+$/, "$1")
     .replace(/\.$/, "");
+}
+
+/** Broken promises, counted by their kind. */
+export function countsOf(violations: readonly Violation[]): string[] {
+  return [...Map.groupBy(violations, ({ kind }) => kind)].map(([kind, all]) => `${all.length} × ${kind}`);
 }
 
 /** How many times another figure. */

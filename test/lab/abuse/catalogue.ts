@@ -1,23 +1,34 @@
-import { crowd, fillPending, overRate, sessionsToAll, takeovers } from "./attackers/agents.ts";
-import { burstsOf, pingsOfAKey } from "./attackers/frames.ts";
-import { fragments, pings } from "./attackers/framing.ts";
-import { idle, idleAtFewFiles, leaving, slowRequests, unread } from "./attackers/held.ts";
+import {
+  agentsOfAnIssuer,
+  burstOfAKey,
+  bytesOfAKey,
+  crowd,
+  displacing,
+  fillPending,
+  overRate,
+  sessionsToAll,
+  slowAgent,
+  takeovers,
+} from "./attackers/agents.ts";
+import { burstsOf, churn, compressed, fragments, pings, pingsOfAKey, withoutAKey } from "./attackers/frames.ts";
 import {
   feedback,
   guessedApiKeys,
   guidesToAll,
   idempotencyKeys,
+  idle,
+  idleAtFewFiles,
   journeys,
+  leaving,
   presenceOfAll,
   readsOfDocuments,
   readsOfReports,
+  slowRequests,
+  unread,
 } from "./attackers/http.ts";
-import { neighbour } from "./attackers/neighbour.ts";
-import { agentsOfAnIssuer } from "./attackers/one-issuer.ts";
-import { burstOfAKey, bytesOfAKey, displacing } from "./attackers/one-key.ts";
-import { slowAgent } from "./attackers/slow-agent.ts";
-import { churn, compressed, withoutAKey } from "./attackers/strangers.ts";
-import type { Attack } from "./support/attack.ts";
+import { neighbour } from "./attackers/onslaught.ts";
+import { fullRedis } from "./full-redis.ts";
+import type { Attack } from "./witnesses.ts";
 import {
   escapedNames,
   fewFiles,
@@ -27,7 +38,6 @@ import {
   replayedDecision,
   twoHosts,
 } from "./witnesses.ts";
-import { fullRedis } from "./full-redis.ts";
 
 /** Every attack that the relay is held against, in the order in which they are launched. The first is none: what it costs, the machine costs. */
 export const ATTACKS: readonly Attack[] = [

@@ -7,16 +7,25 @@ import { freePort } from "../../support/free-port.ts";
 import { GuardedRelay } from "../../support/guarded-redis.ts";
 import { scrape } from "../../support/http.ts";
 import { TestIssuer } from "../../support/issuer.ts";
-import type { PodProcess, ProcessLimits } from "../../support/pod-process.ts";
-import type { WindowView } from "../../support/window-view.ts";
+import type { ProcessLimits } from "../../support/pod-process.ts";
 import { instant, type Pids, residentBytes } from "../accounting.ts";
-import { BYSTANDERS_ADDRESS, FORWARDED } from "./support/addresses.ts";
-import { API_KEY_AGENTS, ATTACKERS, BYSTANDERS, ISSUER, RELAY_HOST } from "./support/names.ts";
-import type { AttackerKey, Target } from "./target.ts";
+import { Fleet, type FleetPod } from "../fleet.ts";
+import { DirectStage } from "../stages.ts";
+import {
+  API_KEY_AGENTS,
+  ATTACKERS,
+  type AttackerKey,
+  BYSTANDERS,
+  BYSTANDERS_ADDRESS,
+  FEW_FILES,
+  FORWARDED,
+  ISSUER,
+  RELAY_HOST,
+  type Target,
+} from "./target.ts";
 
 /** As behind the edge, which says where clients come from. Limits are those that the relay has where nobody sets any. */
 const SETTINGS = { LOG_LEVEL: "info", RELAY_TRUSTED_PROXY_HOPS: "1", RELAY_PUBLIC_HOSTS: RELAY_HOST };
-export const FEW_FILES = 1200;
 /** 30 requests a minute each. */
 const API_KEYS = 40;
 
@@ -30,16 +39,8 @@ export interface Usage {
   readonly redisBytes: number;
 }
 
-interface Processes {
-  readonly connectors: readonly [PodProcess, PodProcess];
-  readonly gateway: PodProcess;
-  readonly smallGateway: PodProcess;
-  readonly reports: PodProcess;
-}
-
 /** The relay as it is deployed: each service a process of its own, over the Redis that is deployed. */
-export class Deployment {
-  readonly relay = new GuardedRelay(...BYSTANDERS);
+export class Deployment extends Fleet<DirectStage<GuardedRelay>> {
   readonly #keys: Record<string, AttackerKey> = {};
   readonly #apiKeys: string[] = [];
   readonly #issuerKeys = generateKeyPairSync("ed25519");
@@ -49,57 +50,51 @@ export class Deployment {
     issuers: [new TestIssuer(ISSUER, this.#issuerKeys).record([`agent://${ISSUER}.*`])],
   };
   readonly #metricsPorts: number[] = [];
-  #processes: Processes | undefined;
-  #view: WindowView | undefined;
+  readonly #services: FleetPod[] = [];
+  #smallGateway: FleetPod | undefined;
   #attacks = 0;
 
-  async start(): Promise<void> {
+  constructor() {
+    super(new DirectStage(new GuardedRelay(...BYSTANDERS)), { connectors: 0, settings: SETTINGS });
+  }
+
+  /** Bystanders come on their own. */
+  override async start(): Promise<this> {
     await this.relay.start();
     this.#makeKeys();
     await this.relay.writeKeys(this.#file);
-    this.#view = this.relay.view();
-    const [first, second] = [await this.#start("ws-connector"), await this.#start("ws-connector")];
-    const smallGateway = await this.#start("gateway", { maxOpenFiles: FEW_FILES });
-    const [gateway, reports] = [await this.#start("gateway"), await this.#start("ops-reporting")];
-    this.#processes = { connectors: [first, second], gateway, smallGateway, reports };
+    this.#smallGateway = await this.#add("gateway", { maxOpenFiles: FEW_FILES });
+    for (const service of ["ws-connector", "ws-connector", "gateway", "ops-reporting"] as const)
+      this.#services.push(await this.#add(service));
+    return this;
   }
 
-  async stop(): Promise<void> {
-    await this.relay.stop();
+  /** One of each, to be asked whether it lives; two connectors. */
+  get services(): readonly FleetPod[] {
+    return this.#services;
   }
 
-  get connectors(): readonly [PodProcess, PodProcess] {
-    return this.#running.connectors;
+  override get connectors(): readonly [FleetPod, FleetPod] {
+    return this.#services.slice(0, 2) as [FleetPod, FleetPod];
   }
 
-  get gateway(): PodProcess {
-    return this.#running.gateway;
+  get gateway(): FleetPod {
+    return this.#services[2] as FleetPod;
   }
 
-  get reports(): PodProcess {
-    return this.#running.reports;
+  get reports(): FleetPod {
+    return this.#services[3] as FleetPod;
   }
 
   /** A gateway that may open `FEW_FILES` only. */
-  get smallGateway(): PodProcess {
-    return this.#running.smallGateway;
-  }
-
-  /** One of each, to be asked whether it lives. */
-  get services(): readonly PodProcess[] {
-    const { connectors, gateway, reports } = this.#running;
-    return [...connectors, gateway, reports];
-  }
-
-  /** Looks into Redis, and does to it what no service may. */
-  get view(): WindowView {
-    return this.#view as WindowView;
+  get smallGateway(): FleetPod {
+    return this.#smallGateway as FleetPod;
   }
 
   /** For the next attacker, which comes from other addresses than those before it. */
   target(forMs: number): Target {
     this.#attacks += 1;
-    const { connectors, gateway, smallGateway, reports } = this.#running;
+    const { connectors, gateway, smallGateway, reports } = this;
     return {
       connectors: [connectors[0].port, connectors[1].port],
       gateway: gateway.port,
@@ -127,12 +122,12 @@ export class Deployment {
   }
 
   /** Connects as a bystander does. */
-  async connect(pod: PodProcess): Promise<AgentSocket> {
+  async connect(pod: FleetPod): Promise<AgentSocket> {
     return await AgentSocket.open(`ws://127.0.0.1:${pod.port}/ws`, { [FORWARDED]: BYSTANDERS_ADDRESS });
   }
 
   /** Connects and registers a bystander. */
-  async online(pod: PodProcess, name: string): Promise<AgentSocket> {
+  async online(pod: FleetPod, name: string): Promise<AgentSocket> {
     const socket = await this.connect(pod);
     const { code } = await socket.ask(this.envelope(name, "agent.register"));
     if (code !== undefined) throw new Error(`A register was refused with ${code}.`);
@@ -151,7 +146,7 @@ export class Deployment {
   async usage(): Promise<Usage> {
     const pids = await this.#pids();
     const { cpu } = instant(pids);
-    const info = await this.view.client.info("memory");
+    const info = await this.stage.view.client.info("memory");
     return {
       cpu: Object.fromEntries(Object.entries(cpu).map(([role, micros]) => [role, micros / 1e6])),
       resident: Object.fromEntries(Object.entries(pids).map(([role, pid]) => [role, residentBytes(pid)])),
@@ -165,26 +160,20 @@ export class Deployment {
     return (limit) => all.reduce((sum, one) => sum + (one.value("relay_limits_total", { limit }) ?? 0), 0);
   }
 
-  async #start(service: ServiceName, limits?: ProcessLimits): Promise<PodProcess> {
-    const metricsPort = await freePort();
-    this.#metricsPorts.push(metricsPort);
-    return await this.relay.startProcess(service, { ...SETTINGS, METRICS_PORT: `${metricsPort}` }, [], limits);
-  }
-
-  get #running(): Processes {
-    if (this.#processes === undefined) throw new Error("The relay was not started.");
-    return this.#processes;
+  async #add(service: ServiceName, limits: ProcessLimits = {}): Promise<FleetPod> {
+    const port = await freePort();
+    this.#metricsPorts.push(port);
+    return await this.addPod(service, { settings: { METRICS_PORT: `${port}` }, limits });
   }
 
   async #pids(): Promise<Pids> {
-    const { connectors, gateway, reports } = this.#running;
-    return {
-      connector: connectors[0].pid,
-      "other connector": connectors[1].pid,
-      gateway: gateway.pid,
-      reports: reports.pid,
-      redis: await this.relay.redis.pid(),
-    };
+    const [connector, other, gateway, reports] = this.#services.map(({ process }) => process.pid) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    return { connector, "other connector": other, gateway, reports, redis: await this.relay.redis.pid() };
   }
 
   #makeKeys(): void {

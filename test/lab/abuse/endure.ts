@@ -1,38 +1,42 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { until } from "../../support/until.ts";
-import { AttackerProcess } from "./attackers/process.ts";
-import { ask } from "./support/ask.ts";
-import type { Attack } from "./support/attack.ts";
-import type { Bystanders } from "./bystanders.ts";
+import { OrderedProcess } from "../ordered-process.ts";
+import { ask, type Bystanders } from "./bystanders.ts";
 import type { Deployment } from "./deployment.ts";
-import type { Outcome } from "./support/outcome.ts";
-import { figuresOf } from "./samples.ts";
+import { figuresOf, type Outcome } from "./figures.ts";
+import type { Launched, Order } from "./target.ts";
+import type { Attack } from "./witnesses.ts";
 
 const ATTACK_MS = 4000;
 const AFTERWARDS_MS = 1500;
 /** A relay that answers so soon has the last attack behind it. */
 const AT_REST_MS = 100;
 const AT_REST_WITHIN_MS = 15_000;
-const NOT_AN_ATTACKER = { attacked: { connections: 0, frames: 0, bytes: 0, faults: [] }, cpuSeconds: 0 };
+const PROGRAM = new URL("attackers/program.ts", import.meta.url);
+/** An attack that takes so much longer than it was told to has failed. */
+const PATIENCE_MS = 20_000;
+const NOT_AN_ATTACKER: Launched = { attacked: { connections: 0, frames: 0, bytes: 0, faults: [] }, cpuSeconds: 0 };
 
 /** Launches an attack while bystanders go about their business, and tells what they noticed. */
 export async function endure(relay: Deployment, bystanders: Bystanders, attack: Attack): Promise<Outcome> {
   const target = relay.target(attack.forMs ?? ATTACK_MS);
-  const attacker =
-    attack.attacker === undefined ? undefined : await AttackerProcess.start({ name: attack.name, target });
+  await using stack = new AsyncDisposableStack();
+  const attacker = attack.attacker && stack.use(new OrderedProcess<Order>(PROGRAM, PATIENCE_MS));
+  await attacker?.carryOut({ order: "prepare", name: attack.name, target });
+  const endsBefore = relay.unexpectedEnds.length;
   try {
     await atRest(relay);
     const [before, reachedBefore] = [await relay.usage(), await relay.limitsReached()];
     const testify = await attack.witness?.(relay);
     await bystanders.start();
-    const launched = (await attacker?.launch()) ?? NOT_AN_ATTACKER;
+    const launched = ((await attacker?.carryOut({ order: "launch" })) as Launched | undefined) ?? NOT_AN_ATTACKER;
     const testimony = await testify?.();
     const endedAt = performance.now();
-    await attacker?.stop();
+    await attacker?.[Symbol.asyncDispose]();
     await delay(AFTERWARDS_MS);
     const [end, reached] = [await relay.usage(), await relay.limitsReached()];
     const untouched = attack.reaches?.filter((limit) => reached(limit) === reachedBefore(limit)) ?? [];
-    const { samples, lost } = await bystanders.stop();
+    const { samples, violations } = await bystanders.stop();
     return {
       attack: attack.name,
       ...launched,
@@ -40,17 +44,17 @@ export async function endure(relay: Deployment, bystanders: Bystanders, attack: 
       end,
       during: figuresOf(samples.filter(({ at }) => at < endedAt)),
       after: figuresOf(samples.filter(({ at }) => at >= endedAt)),
-      lost,
+      violations,
       faults: [
         ...launched.attacked.faults,
         ...(testimony?.faults ?? []),
+        ...relay.unexpectedEnds.slice(endsBefore),
         ...untouched.map((limit) => `the limit ${limit} was not reached`),
       ],
       notes: testimony?.notes ?? [],
     };
   } finally {
     await bystanders.stop();
-    await attacker?.stop();
   }
 }
 

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { AgentSocket } from "../../support/agent.ts";
 import { until } from "../../support/until.ts";
-import { ask } from "./support/ask.ts";
-import type { Witness } from "./support/attack.ts";
+import { ask } from "./bystanders.ts";
 import type { Deployment } from "./deployment.ts";
+import type { Witness } from "./witnesses.ts";
 
 /** A share of `maxmemory` above the three quarters from which Redis is short of memory, with room for those who are present. */
 const SHORT = 0.85;
@@ -33,7 +33,7 @@ const ASKED = [
 
 /** Redis has less and less room: who is refused what, and how soon all are served again. */
 export const fullRedis: Witness = async (relay) => async () => {
-  const { client } = relay.view;
+  const { client } = relay.stage.view;
   const [, configured] = (await client.config("GET", "maxmemory")) as [string, string];
   const limitTo = async (share: number) => {
     const { redisBytes } = await relay.usage();

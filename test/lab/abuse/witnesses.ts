@@ -6,12 +6,11 @@ import { PENDING } from "relay-protocol/contract/session.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
-import { addressOf, FORWARDED } from "./support/addresses.ts";
-import { ask } from "./support/ask.ts";
-import type { Witness } from "./support/attack.ts";
-import { type Deployment, FEW_FILES } from "./deployment.ts";
-import { ABSENT } from "./support/names.ts";
-import { BOUNDS } from "./support/promises.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
+import { ask } from "./bystanders.ts";
+import type { Deployment } from "./deployment.ts";
+import { BOUNDS } from "./figures.ts";
+import { ABSENT, type Attacker, addressOf, FEW_FILES, FORWARDED } from "./target.ts";
 
 /** Attacks of a few bytes: what they would break is looked at itself. */
 
@@ -147,4 +146,31 @@ async function statusOf(relay: Deployment, sessionId: string): Promise<string> {
 
 function isPending(status: string): boolean {
   return status === PENDING;
+}
+
+/** What came of what a witness looked at. */
+export interface Testimony {
+  /** What must not be. */
+  readonly faults: readonly string[];
+  /** What else is worth telling. */
+  readonly notes?: readonly string[];
+}
+
+/** Looks at what an attack does to one promise. It is called before the attack; what it returns, after it. */
+export type Witness = (relay: Deployment) => Promise<() => Promise<Testimony>>;
+
+/** One attack; a line of the table. */
+export interface Attack {
+  readonly name: string;
+  /** What the relay does about it. */
+  readonly stoppedBy: string;
+  /** The limits that it comes to: one that it does not reach says nothing about it. */
+  readonly reaches?: readonly LimitName[];
+  /** Longer than other attacks, where a time is what stops it. */
+  readonly forMs?: number;
+  /** Without one the attack is the witness's alone. */
+  readonly attacker?: Attacker;
+  readonly witness?: Witness;
+  /** Refusals that bystanders may meet while it goes on: what they asked for, and its code. */
+  readonly allows?: readonly string[];
 }

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type AgentKey, ed25519Key, type Fields, type Frame, signed } from "../../../support/agent.ts";
-import { addressOf } from "../support/addresses.ts";
+import { frameOf } from "../../frames.ts";
 import type { Attacked, Launch, Target } from "../target.ts";
-import { drained, frameOf, Wire } from "./wire.ts";
+import { addressOf } from "../target.ts";
+import { drained, Wire } from "./wire.ts";
 
 /** How long who was not let in waits before it tries again. */
 const TRY_AGAIN_MS = 20;
@@ -109,4 +110,34 @@ export class Voice {
 /** Sends these frames in turn, again and again. */
 export async function pour(on: Onslaught, wire: Wire, frames: readonly Buffer[]): Promise<void> {
   for (let n = 0; wire.isOpen && !on.isOver; n += 1) await on.write(wire, frames[n % frames.length] as Buffer);
+}
+
+export function some<T>(count: number, make: (n: number) => T): T[] {
+  return Array.from({ length: count }, (_, n) => make(n));
+}
+
+export async function untilOver(over: AbortSignal): Promise<void> {
+  if (!over.aborted) await new Promise((resolve) => over.addEventListener("abort", resolve));
+}
+
+/** Registers an agent. @throws Error when it is refused. */
+export async function registered(wire: Wire, frame: Buffer): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    wire.onText = (text) => {
+      const { frame: kind, code }: Frame = JSON.parse(text);
+      if (kind === "ack") resolve();
+      if (kind === "error") reject(new Error(`A register was refused with ${code}.`));
+    };
+    wire.socket.on("close", () => reject(new Error("The connection was closed at the register.")));
+    wire.socket.write(frame);
+  });
+}
+
+/** No attack at all: another process that computes. What it costs bystanders, the machine costs them. */
+export async function neighbour({ forMs }: Target) {
+  return async () => {
+    const end = performance.now() + forMs;
+    while (performance.now() < end);
+    return { connections: 0, frames: 0, bytes: 0, faults: [] };
+  };
 }

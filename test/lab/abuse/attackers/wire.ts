@@ -1,12 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { FORWARDED } from "../support/addresses.ts";
+import { CLOSE, readFrames, TEXT } from "../../frames.ts";
+import { FORWARDED } from "../target.ts";
 
 /** A socket that an attacker writes to; its end is no error, since it is what the relay does about it. */
-
-const TEXT = 1;
-const CLOSE = 8;
 
 /** Opens a connection and counts what goes out on it. Undefined when it was not taken. */
 export async function openSocket(port: number): Promise<Socket | undefined> {
@@ -90,42 +88,9 @@ export class Wire {
   #receive(chunk: Buffer): void {
     if (this.onText === undefined) return;
     const data = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    let at = 0;
-    while (data.length - at >= 2) {
-      const { start, length } = extentOf(data, at);
-      if (data.length < start + length) break;
-      const opcode = (data[at] as number) & 15;
-      if (opcode === TEXT) this.onText(data.toString("utf8", start, start + length));
-      if (opcode === CLOSE) this.closedWith = data.readUInt16BE(start);
-      at = start + length;
-    }
-    this.#rest = data.subarray(at);
+    this.#rest = readFrames(data, (opcode, payload) => {
+      if (opcode === TEXT) this.onText?.(payload.toString());
+      if (opcode === CLOSE) this.closedWith = payload.readUInt16BE(0);
+    });
   }
-}
-
-/** Where the payload of a frame begins and how long it is; beyond the data where that does not say it yet. */
-function extentOf(data: Buffer, at: number): { start: number; length: number } {
-  const length = (data[at + 1] as number) & 127;
-  const unknown = { start: data.length, length: 1 };
-  if (length === 126) return data.length < at + 4 ? unknown : { start: at + 4, length: data.readUInt16BE(at + 2) };
-  if (length === 127) {
-    return data.length < at + 10 ? unknown : { start: at + 10, length: Number(data.readBigUInt64BE(at + 2)) };
-  }
-  return { start: at + 2, length };
-}
-
-const MASK = [0x37, 0xfa, 0x21, 0x3d] as const;
-
-/** A frame as clients send it. @param head opcode, with FIN and RSV bits. */
-export function frameOf(payload: Buffer | string, head = 0x80 | TEXT): Buffer {
-  const bytes = Buffer.from(payload);
-  const isLong = bytes.length > 125;
-  const frame = Buffer.alloc((isLong ? 8 : 6) + bytes.length);
-  frame[0] = head;
-  frame[1] = 0x80 | (isLong ? 126 : bytes.length);
-  if (isLong) frame.writeUInt16BE(bytes.length, 2);
-  const maskAt = isLong ? 4 : 2;
-  frame.set(MASK, maskAt);
-  for (const [n, byte] of bytes.entries()) frame[maskAt + 4 + n] = byte ^ (MASK[n & 3] as number);
-  return frame;
 }

@@ -9,8 +9,8 @@ const LOST_AFTER_MS = 5000;
 
 /** Load on Redis alone: pods without websockets and signatures, in two processes, one that sends and one that receives. */
 export class AcceptanceLoad implements AsyncDisposable {
-  readonly #receiving = new OrderedProcess<ReceivingOrder>("receiving-pod.ts");
-  readonly #sending = new OrderedProcess<SendingOrder>("sending-pods.ts");
+  readonly #receiving = new OrderedProcess<ReceivingOrder>(new URL("receiving-pod.ts", import.meta.url));
+  readonly #sending = new OrderedProcess<SendingOrder>(new URL("sending-pods.ts", import.meta.url));
   readonly #targets: readonly string[];
 
   private constructor(targets: readonly string[]) {

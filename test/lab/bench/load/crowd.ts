@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { instant, type Pids, type Span, spanOf } from "../../accounting.ts";
 import type { AgentRelayDialect } from "./agent-relay.ts";
 import type { Dialect } from "./dialect.ts";
-import { WebSocketClient } from "../../frames.ts";
+import { WebSocketClient } from "./websocket.ts";
 
 /** Handshakes under way at once. */
 const AT_ONCE = 50;

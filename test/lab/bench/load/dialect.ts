@@ -1,4 +1,4 @@
-import type { WebSocketClient } from "../../frames.ts";
+import type { WebSocketClient } from "./websocket.ts";
 
 /** What the load generator is told about how to talk to a system; travels between processes. */
 export type Speech =

@@ -9,7 +9,7 @@ import type { Order } from "./program.ts";
 
 /** The load generator's process, as the benchmark drives it. */
 export class Generator implements AsyncDisposable {
-  readonly #process = new OrderedProcess<Order>("program.ts");
+  readonly #process = new OrderedProcess<Order>(new URL("program.ts", import.meta.url));
 
   static async start(speech: Speech): Promise<Generator> {
     const generator = new Generator();

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Dialect } from "./dialect.ts";
 import { Stock } from "./stock.ts";
-import { WebSocketClient } from "../../frames.ts";
+import { WebSocketClient } from "./websocket.ts";
 
 const PROVE_AGAIN_MS = 50;
 const LOST_AFTER_MS = 5000;

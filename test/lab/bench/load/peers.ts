@@ -1,5 +1,6 @@
+import { BINARY, TEXT } from "../../frames.ts";
 import { type Dialect, PAYLOAD } from "./dialect.ts";
-import { BINARY, TEXT, type WebSocketClient } from "../../frames.ts";
+import type { WebSocketClient } from "./websocket.ts";
 
 /** A message as the peers carry it. */
 function content(from: string, to: string) {

@@ -1,4 +1,4 @@
-import { frameBytes, writeFrame } from "../../frames.ts";
+import { FIN, frameBytes, writeFrame } from "../../frames.ts";
 
 /** How many frames are made at once when the stock has run out. */
 const LATE = 64;
@@ -37,7 +37,7 @@ export class Stock {
     const bounds = this.#bounds.slice(this.#next).map((at) => at - shift);
     let end = kept.copy(slab);
     for (const message of messages) {
-      end = writeFrame(slab, end, message, this.#opcode);
+      end = writeFrame(slab, end, message, FIN | this.#opcode);
       bounds.push(end);
     }
     this.#slab = slab;
