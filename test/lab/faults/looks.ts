@@ -7,17 +7,13 @@ import type { Fleet } from "../fleet.ts";
 
 type Agents = readonly Pick<ReturningAgent, "id">[];
 
-/** An answer, and to what. */
-interface Answered {
-  readonly entry: Entry;
-  readonly sentAt: number;
-  readonly answer: Answer;
-}
+/** Tells answers apart. @param sentAt when that was sent. */
+type Holds = (answer: Answer, sentAt: number) => boolean;
 
-/** Answers to what was sent since then. */
-function answersSince({ ledger }: Fleet, since: number): Answered[] {
-  return ledger.content.entries.flatMap((entry) =>
-    entry.attempts.flatMap(({ at, answer }) => (at > since && answer ? [{ entry, sentAt: at, answer }] : [])),
+/** What was sent, since then, and had such an answer. */
+function answeredSince({ ledger }: Fleet, since: number, holds: Holds): Entry[] {
+  return ledger.content.entries.filter(({ attempts }) =>
+    attempts.some(({ at, answer }) => at > since && answer !== undefined && holds(answer, at)),
   );
 }
 
@@ -26,20 +22,16 @@ async function untilEachHas(
   fleet: Fleet,
   agents: Agents,
   side: "from" | "to",
-  { name, holds }: { readonly name: string; readonly holds: (answered: Answered) => boolean },
+  { name, holds }: { readonly name: string; readonly holds: Holds },
 ): Promise<void> {
   const since = performance.now();
   await until(name, () => {
-    const seen = new Set(
-      answersSince(fleet, since)
-        .filter(holds)
-        .map(({ entry }) => entry[side]),
-    );
+    const seen = new Set(answeredSince(fleet, since, holds).map((entry) => entry[side]));
     return agents.every(({ id }) => seen.has(id));
   });
 }
 
-const isUnavailable = ({ answer }: Answered) => !answer.accepted && answer.code === "unavailable";
+const isUnavailable: Holds = (answer) => !answer.accepted && answer.code === "unavailable";
 
 /** Resolves when each of these agents was refused with `unavailable`, since now. */
 export async function untilRefused(fleet: Fleet, agents: Agents): Promise<void> {
@@ -53,14 +45,14 @@ export async function untilRefusedTo(fleet: Fleet, agents: Agents): Promise<void
 
 /** Resolves when each agent had an ack that took longer than Redis takes at its best. */
 export async function untilAnsweredSlowly(fleet: Fleet, atLeastMs: number): Promise<void> {
-  const holds = ({ sentAt, answer }: Answered) => answer.accepted && answer.at - sentAt >= atLeastMs;
+  const holds: Holds = (answer, sentAt) => answer.accepted && answer.at - sentAt >= atLeastMs;
   await untilEachHas(fleet, fleet.agents, "from", { name: "all are answered slowly", holds });
 }
 
 /** Lets a fault come, and resolves when all others were served meanwhile: only what lies in the shard may be refused. */
 export async function spared(fleet: Fleet, touched: Agents, fault: () => Promise<unknown>): Promise<void> {
   const others = fleet.agents.filter((agent) => !touched.includes(agent));
-  const holds = ({ answer }: Answered) => answer.accepted;
+  const holds: Holds = ({ accepted }) => accepted;
   await Promise.all([fault(), untilEachHas(fleet, others, "to", { name: "others are served meanwhile", holds })]);
 }
 
@@ -74,9 +66,8 @@ export function promisedTo({ ledger }: Fleet, agents: Agents, since: number): nu
 
 /** True when an envelope to the agent, sent since then, was acknowledged as not delivered in realtime. */
 export function isRefusedDelivery(fleet: Fleet, { id }: Agents[number], since: number): boolean {
-  return answersSince(fleet, since).some(({ entry, answer }) => {
-    return entry.to === id && answer.accepted && !answer.deliverable;
-  });
+  const answered = answeredSince(fleet, since, (answer) => answer.accepted && !answer.deliverable);
+  return answered.some(({ to }) => to === id);
 }
 
 /** Resolves with the time at which each agent had sent and received something that was sent after `since`. */
