@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { aimsTable, insertedInto, isMet, median, percentile, shown } from "../report.ts";
-import { REDIS_CLIENT } from "./peers/options.ts";
-import { peersSection } from "./peers-section.ts";
+import { REDIS_CLIENT } from "./peers/peer.ts";
+import { peersSection } from "./report-tmp.ts";
 import { contendersOf, type Plan, titleOf } from "./plan.ts";
 import { reportOf, reportText } from "./report.ts";
 import { SYSTEM_TITLES, type SystemName } from "./systems/system.ts";

@@ -1,5 +1,5 @@
 import { aimsTable, describeMachine, isMet, type Machine, machineText, markdown, type Section } from "../report.ts";
-import { peersSection } from "./peers-section.ts";
+import { peersSection } from "./report-tmp.ts";
 import type { Plan } from "./plan.ts";
 
 export interface Report {

@@ -1,6 +1,6 @@
 import { type AgentKey, ed25519Key, hmacKey } from "../../../support/agent.ts";
 import { TEXT } from "../../frames.ts";
-import { type Dialect, PAYLOAD, type Speech } from "./dialect.ts";
+import { type Dialect, PAYLOAD, type Speech } from "./dialects.ts";
 import type { WebSocketClient } from "./websocket.ts";
 
 /** Frames are told apart by one byte: that of the word after `{"frame":"`. */

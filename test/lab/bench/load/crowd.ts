@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { instant, type Pids, type Span, spanOf } from "../../accounting.ts";
 import type { AgentRelayDialect } from "./agent-relay.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect } from "./dialects.ts";
 import { WebSocketClient } from "./websocket.ts";
 
 /** Handshakes under way at once. */

@@ -1,7 +1,7 @@
 import type { Span } from "../../accounting.ts";
 import { OrderedProcess } from "../../ordered-process.ts";
 import type { Beat } from "./crowd.ts";
-import type { Speech } from "./dialect.ts";
+import type { Speech } from "./dialects.ts";
 import type { Posts } from "./http.ts";
 import type { Pace, Paced } from "./pace.ts";
 import type { Carried, Press } from "./press.ts";

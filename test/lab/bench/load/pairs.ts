@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect } from "./dialects.ts";
 import { Stock } from "./stock.ts";
 import { WebSocketClient } from "./websocket.ts";
 

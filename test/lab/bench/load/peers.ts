@@ -1,5 +1,5 @@
 import { BINARY, TEXT } from "../../frames.ts";
-import { type Dialect, PAYLOAD } from "./dialect.ts";
+import { type Dialect, PAYLOAD } from "./dialects.ts";
 import type { WebSocketClient } from "./websocket.ts";
 
 /** A message as the peers carry it. */

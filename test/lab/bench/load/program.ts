@@ -1,7 +1,7 @@
 import { takeOrders } from "../../ordered-process.ts";
 import { type AgentRelayDialect, agentRelay } from "./agent-relay.ts";
 import { type Beat, Crowd } from "./crowd.ts";
-import type { Dialect, Speech } from "./dialect.ts";
+import type { Dialect, Speech } from "./dialects.ts";
 import { type Posts, post } from "./http.ts";
 import { type Pace, pace } from "./pace.ts";
 import { Pairs } from "./pairs.ts";

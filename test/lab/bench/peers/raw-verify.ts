@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 import { ED25519_BYTES, privateKeyOfSeed, signEd25519, verifyEd25519 } from "relay-protocol/signing/algorithms.ts";
-import { MAX_VERIFICATION_THREADS } from "./options.ts";
+import { MAX_VERIFICATION_THREADS } from "./peer.ts";
 
 /**
  * `node raw-verify.ts <ms>`: libsodium's verification and nothing else, in a loop on as many threads as a pod verifies on,

@@ -1,7 +1,7 @@
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../../../deploy/keys/make.ts";
 import { TestRelay } from "../../../support/relay.ts";
 import type { Pids } from "../../accounting.ts";
-import type { Speech } from "../load/dialect.ts";
+import type { Speech } from "../load/dialects.ts";
 import { type NodeArguments, RECEIVING, REDIS, SENDING, type SystemUnderTest } from "./system.ts";
 
 const AGENTS = ["agent://load.*"];

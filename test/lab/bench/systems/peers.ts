@@ -1,6 +1,6 @@
 import { PodProcess } from "../../../support/pod-process.ts";
 import { TestRedis } from "../../../support/test-redis.ts";
-import type { Speech } from "../load/dialect.ts";
+import type { Speech } from "../load/dialects.ts";
 import type { GatewayUnderTest } from "./agent-relay.ts";
 import { type NodeArguments, type PeerName, RECEIVING, REDIS, SENDING, type SystemUnderTest } from "./system.ts";
 

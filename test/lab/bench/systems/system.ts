@@ -1,5 +1,5 @@
 import type { Pids } from "../../accounting.ts";
-import type { Speech } from "../load/dialect.ts";
+import type { Speech } from "../load/dialects.ts";
 
 /** A system under test: two server processes and whatever they need, until it is disposed of. */
 export interface SystemUnderTest extends AsyncDisposable {

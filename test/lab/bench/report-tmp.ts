@@ -1,5 +1,5 @@
 import type { Section } from "../report.ts";
-import { MAX_VERIFICATION_THREADS, REDIS_CLIENT, SHARDED_ADAPTER, SOCKET_IO, WEBSOCKETS } from "./peers/options.ts";
+import { MAX_VERIFICATION_THREADS, REDIS_CLIENT, SHARDED_ADAPTER, SOCKET_IO, WEBSOCKETS } from "./peers/peer.ts";
 import { SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 
 /** An option of a peer, and why it has it. */
