@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
  * CPU time of a process so far, all threads that it has, user and system, in µs. Its own account, in /proc/<pid>/stat, has
  * steps of 10 ms: as much as Redis needs for 700 messages.
  */
-export function cpuMicros(pid: number): number {
+function cpuMicros(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
   return threads.reduce((sum, thread) => sum + threadNanos(pid, thread), 0) / 1000;
 }
@@ -53,7 +53,7 @@ export function maxOpenFiles(): number {
 export type Pids = Readonly<Record<string, number>>;
 
 /** The processes' CPU time at one instant. */
-export interface Instant {
+interface Instant {
   /** Monotonic ms. */
   readonly at: number;
   readonly cpu: Readonly<Record<string, number>>;

@@ -145,7 +145,7 @@ function connectionOf(who: number): string {
 
 const TIMEOUT_MS = 3000;
 
-export interface HttpAnswer {
+interface HttpAnswer {
   readonly status: number;
   readonly body: string;
 }

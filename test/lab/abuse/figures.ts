@@ -19,7 +19,7 @@ export interface Sample {
 }
 
 /** What bystanders noticed; times are ms, NaN where nothing was asked. */
-export interface Figures {
+interface Figures {
   /** How much was asked. */
   readonly count: number;
   /** Of messages and sessions. */

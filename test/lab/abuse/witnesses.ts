@@ -149,7 +149,7 @@ function isPending(status: string): boolean {
 }
 
 /** What came of what a witness looked at. */
-export interface Testimony {
+interface Testimony {
   /** What must not be. */
   readonly faults: readonly string[];
   /** What else is worth telling. */

@@ -1,4 +1,5 @@
 import type { EarlierTree } from "../earlier-tree.ts";
+import { median } from "../report.ts";
 import { BEFORE, type Contender, type NodeArguments, SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 
 /** What one run measures, and for how long. */
@@ -44,4 +45,37 @@ export function titleOf(contender: Contender, { before }: Pick<Plan, "before">):
 export function inTurn<T>(list: readonly T[], round: number): T[] {
   const from = round % list.length;
   return [...list.slice(from), ...list.slice(0, from)];
+}
+
+/** What was measured of several systems, settings or kinds, a round after the other. */
+interface Rounds<Name, Measured> {
+  of(name: Name): readonly Measured[];
+  /** Median of the rounds. */
+  over(name: Name, figure: (measured: Measured) => number): number;
+  /** All of it, in the order of the names. */
+  readonly data: readonly { readonly name: Name; readonly measured: readonly Measured[] }[];
+}
+
+/** Measures each of these in turn, in every round. @param tell what comes behind its name on the terminal. */
+export async function inRounds<Name extends string | number, Measured>(
+  { rounds, say }: Pick<Plan, "rounds" | "say">,
+  title: string,
+  names: readonly Name[],
+  measure: (name: Name, round: number) => Promise<Measured>,
+  tell: (measured: Measured) => string,
+): Promise<Rounds<Name, Measured>> {
+  const all = new Map<Name, Measured[]>(names.map((name) => [name, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const name of inTurn(names, round)) {
+      const measured = await measure(name, round);
+      all.get(name)?.push(measured);
+      say(`${title}, round ${round + 1}, ${name}: ${tell(measured)}`);
+    }
+  }
+  const of = (name: Name) => all.get(name) ?? [];
+  return {
+    of,
+    over: (name, figure) => median(of(name).map(figure)),
+    data: names.map((name) => ({ name, measured: of(name) })),
+  };
 }

@@ -15,7 +15,7 @@ const UNDER_WAY_MS = 10_000;
 /** The promise is one second; the rest is for a machine that does other things, too. */
 const ANSWERED_WITHIN_MS = 3000;
 
-export interface Seen {
+interface Seen {
   readonly content: LedgerContent;
   readonly forged: readonly Forged[];
   /** Connections on which every envelope must have its answer in time. */

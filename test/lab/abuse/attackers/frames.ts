@@ -147,7 +147,7 @@ const CUT_OFF = "a compressed frame closed its connection with 1002";
 const INFLATED = 10_000_000;
 
 /** Valid in shape, of a key that nobody has, and costly to bring into canonical form: very many members, unsorted. */
-export function strangersFrame(): Buffer {
+function strangersFrame(): Buffer {
   const payload: Record<string, number> = {};
   for (let n = 1900; n > 0; n -= 1) payload[`m${(n * 7919) % 10_007}`] = 1e5 + n;
   const sig = "A".repeat(86);

@@ -76,7 +76,7 @@ export async function idempotencyKeys(target: Target) {
 }
 
 /** A request, as the edge passes it on. */
-export interface Request {
+interface Request {
   readonly path: string;
   /** Which of the attack's addresses it comes from. */
   readonly address: number;
@@ -93,7 +93,7 @@ interface Breadth {
 const USUAL: Breadth = { connections: 20, underWay: 10 };
 
 /** Requests on connections that stay open, as fast as the answers come. */
-export function flood(target: Target, port: number, request: (n: number) => Request, breadth = USUAL): Launch {
+function flood(target: Target, port: number, request: (n: number) => Request, breadth = USUAL): Launch {
   const { connections, underWay } = breadth;
   let sent = 0;
   return strands(target, connections, async (on) => {
@@ -113,14 +113,14 @@ export function flood(target: Target, port: number, request: (n: number) => Requ
   });
 }
 
-export function textOf({ path, body, lines = [] }: Request, address: string): string {
+function textOf({ path, body, lines = [] }: Request, address: string): string {
   const head = [`Host: 127.0.0.1`, `${FORWARDED}: ${address}`, ...lines];
   if (body === undefined) return `GET ${path} HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n`;
   const fields = [...head, "Content-Type: application/json", `Content-Length: ${Buffer.byteLength(body)}`];
   return `POST ${path} HTTP/1.1\r\n${fields.join("\r\n")}\r\n\r\n${body}`;
 }
 
-export function write(on: Onslaught, socket: Socket, text: string): void {
+function write(on: Onslaught, socket: Socket, text: string): void {
   on.frames += 1;
   on.bytes += text.length;
   socket.write(text);

@@ -33,7 +33,7 @@ export async function ended(socket: Socket, over: AbortSignal): Promise<void> {
   if (!socket.destroyed && !over.aborted) await once(socket, "close", { signal: over }).catch(() => {});
 }
 
-export interface Handshake {
+interface Handshake {
   readonly address: string;
   /** Further lines of the header. */
   readonly lines?: readonly string[];

@@ -1,8 +1,7 @@
 import { parseArgs } from "node:util";
 import { earlierTree } from "../../earlier-tree.ts";
 import { Measurements } from "./measure.ts";
-import { record, recorded, recordedCommit } from "./recorded.ts";
-import { type Ratios, verdictOf } from "./verdict.ts";
+import { type Ratios, record, recorded, recordedCommit, verdictOf } from "./verdict.ts";
 
 /**
  * `npm run bench:guard`: fails when an envelope costs more CPU than is recorded, beside the bare relay and beside the relay of an

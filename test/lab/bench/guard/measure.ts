@@ -1,21 +1,10 @@
 import type { EarlierTree } from "../../earlier-tree.ts";
-import type { Carried } from "../load/press.ts";
+import type { Carried } from "../load/pairs.ts";
 import type { Plan } from "../plan.ts";
-import { type Cell, ratio } from "../suites/comparison.ts";
-import { rateTrial } from "../suites/rates.ts";
-import { windowTrial } from "../suites/relay.ts";
-import { inTheSameRounds, type Trial } from "../suites/side-by-side.ts";
+import { type Cell, inTheSameRounds, ratio, type Trial } from "../suites/comparison.ts";
+import { rateTrial, windowTrial } from "../suites/relay.ts";
 import { BEFORE, type SystemUnderTest } from "../systems/system.ts";
-import type { Ratios } from "./verdict.ts";
-
-/** Full calls, and the small ones of agents that send by themselves. */
-const WINDOW = 8;
-const RATE = 5000;
-const PEER = "bare";
-const WINDOW_LOAD = `window ${WINDOW}`;
-/** What a call of the system costs differs from machine to machine, and with it the ratio to the bare relay. An earlier commit pays the same. */
-export const RATE_LOAD = `${RATE} a second`;
-export const LOADS = [WINDOW_LOAD, RATE_LOAD];
+import { PEER, RATE, RATE_LOAD, type Ratios, WINDOW, WINDOW_LOAD } from "./verdict.ts";
 
 /** Both systems take turns so many times in a round. */
 const TURNS = 10;

@@ -1,7 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { LOADS } from "./measure.ts";
-import { recorded } from "./recorded.ts";
-import { verdictOf } from "./verdict.ts";
+import { LOADS, recorded, verdictOf } from "./verdict.ts";
 
 describe("The guard of what an envelope costs", () => {
   const RECORDED = { "window 8": 1 };

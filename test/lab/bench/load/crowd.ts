@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { instant, type Pids, type Span, spanOf } from "../../accounting.ts";
-import type { AgentRelayDialect } from "./agent-relay.ts";
-import type { Dialect } from "./dialects.ts";
+import type { AgentRelayDialect, Dialect } from "./dialects.ts";
 import { WebSocketClient } from "./websocket.ts";
 
 /** Handshakes under way at once. */

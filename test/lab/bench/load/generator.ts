@@ -4,7 +4,7 @@ import type { Beat } from "./crowd.ts";
 import type { Speech } from "./dialects.ts";
 import type { Posts } from "./http.ts";
 import type { Pace, Paced } from "./pace.ts";
-import type { Carried, Press } from "./press.ts";
+import type { Carried, Press } from "./pairs.ts";
 import type { Order } from "./program.ts";
 
 /** The load generator's process, as the benchmark drives it. */

@@ -1,9 +1,7 @@
 import { setTimeout as delay, setImmediate as lookAround } from "node:timers/promises";
 import type { Pids } from "../../accounting.ts";
 import { percentile } from "../../report.ts";
-import type { Pair, Pairs } from "./pairs.ts";
-import { type Carried, carriedWithin } from "./press.ts";
-import { dueAt, dueBy } from "./schedule.ts";
+import { type Carried, carriedWithin, type Pair, type Pairs } from "./pairs.ts";
 
 /** Node's timers are no finer than 1 ms, and what leaves in steps of one keeps company that agents do not have. */
 const NAP_MS = 0.1;
@@ -24,7 +22,7 @@ export interface Paced extends Carried {
   readonly sentLate: number;
 }
 
-export interface Latency {
+interface Latency {
   readonly p50: number;
   readonly p99: number;
   readonly p999: number;
@@ -77,4 +75,19 @@ export async function sendOnSchedule(
 
 function latencyOf(latencies: readonly number[]): Latency {
   return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99), p999: percentile(latencies, 0.999) };
+}
+
+/**
+ * An open loop: what is due is due, whatever became of what went before. Times are ms from the start; the first message is
+ * due at once, the others evenly after it.
+ */
+
+/** When a message is due, of which `n` are due before it. */
+export function dueAt(n: number, perSecond: number): number {
+  return (n * 1000) / perSecond;
+}
+
+/** How many messages are due by a time. */
+function dueBy(elapsedMs: number, perSecond: number): number {
+  return elapsedMs < 0 ? 0 : Math.floor((elapsedMs * perSecond) / 1000) + 1;
 }

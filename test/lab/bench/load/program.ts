@@ -1,12 +1,10 @@
 import { takeOrders } from "../../ordered-process.ts";
-import { type AgentRelayDialect, agentRelay } from "./agent-relay.ts";
 import { type Beat, Crowd } from "./crowd.ts";
 import type { Dialect, Speech } from "./dialects.ts";
+import { type AgentRelayDialect, agentRelay, BARE, BARE_ACKS, NATS, SOCKET_IO } from "./dialects.ts";
 import { type Posts, post } from "./http.ts";
 import { type Pace, pace } from "./pace.ts";
-import { Pairs } from "./pairs.ts";
-import { BARE, BARE_ACKS, NATS, SOCKET_IO } from "./peers.ts";
-import { type Press, press } from "./press.ts";
+import { Pairs, type Press, press } from "./pairs.ts";
 
 /** The load generator: a process of its own, which does one order after the other. */
 

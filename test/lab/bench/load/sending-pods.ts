@@ -4,9 +4,8 @@ import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { instant, type Pids, type Span, spanOf } from "../../accounting.ts";
 import { takeOrders } from "../../ordered-process.ts";
 import { percentile } from "../../report.ts";
-import { sendOnSchedule } from "./pace.ts";
+import { dueAt, sendOnSchedule } from "./pace.ts";
 import { openPod, type Place, type PodAcceptance, verifiedMessage } from "./pod-acceptance.ts";
-import { dueAt } from "./schedule.ts";
 
 /** Pods to which envelopes come already verified, at a fixed rate or at their most: one process for all of them. */
 

@@ -4,8 +4,7 @@ import { Redis } from "ioredis";
 import Koa from "koa";
 import { koaBody } from "koa-body";
 import { ED25519_BYTES, privateKeyOfSeed, signEd25519 } from "relay-protocol/signing/algorithms.ts";
-import { listenAndSay, setting } from "./listening.ts";
-import { REDIS_CLIENT } from "./peer.ts";
+import { listenAndSay, REDIS_CLIENT, setting } from "./peer.ts";
 
 /** An HTTP gateway that checks nothing: it reads the body, signs it, publishes it, and answers. */
 

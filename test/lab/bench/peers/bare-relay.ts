@@ -1,8 +1,7 @@
 import { createServer } from "node:http";
 import { Redis } from "ioredis";
 import { type WebSocket, WebSocketServer } from "ws";
-import { listenAndSay, setting } from "./listening.ts";
-import { REDIS_CLIENT, WEBSOCKETS } from "./peer.ts";
+import { listenAndSay, REDIS_CLIENT, setting, WEBSOCKETS } from "./peer.ts";
 
 /**
  * One pod of a relay that checks nothing: what comes in for an agent is published to the pod that has it, which is this

@@ -2,8 +2,7 @@ import { createServer } from "node:http";
 import { createAdapter, createShardedAdapter } from "@socket.io/redis-adapter";
 import { Redis } from "ioredis";
 import { Server } from "socket.io";
-import { listenAndSay, setting } from "./listening.ts";
-import { REDIS_CLIENT, SHARDED_ADAPTER, SOCKET_IO } from "./peer.ts";
+import { listenAndSay, REDIS_CLIENT, SHARDED_ADAPTER, SOCKET_IO, setting } from "./peer.ts";
 
 /** One Socket.IO server with a Redis adapter, `ADAPTER`: an agent is a room, and nothing is checked. */
 

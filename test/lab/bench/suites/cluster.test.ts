@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { rateFor } from "./rate-for-share.ts";
+import { rateFor } from "./cluster.ts";
 
 describe("The rate that takes a share of a core", () => {
   test("is found where an envelope costs less the more there are", async () => {

@@ -3,10 +3,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { totalCpu } from "../../accounting.ts";
 import { median, type Section, shown } from "../../report.ts";
-import type { Carried } from "../load/press.ts";
+import type { Carried } from "../load/pairs.ts";
 import type { Plan } from "../plan.ts";
 import { startAgentRelay } from "../systems/agent-relay.ts";
-import { warmPairs } from "./warm-pairs.ts";
+import { warmPairs } from "./comparison.ts";
 
 const WINDOW = 32;
 

@@ -1,8 +1,6 @@
 import type { Plan } from "../plan.ts";
-import { oneRedis, startAgentRelay } from "./agent-relay.ts";
-import { EarlierRelay } from "./earlier-relay.ts";
-import { natsProgram, startNats } from "./nats.ts";
-import { startPeer } from "./peers.ts";
+import { EarlierRelay, oneRedis, startAgentRelay } from "./agent-relay.ts";
+import { natsProgram, startNats, startPeer } from "./peers.ts";
 import {
   BEFORE,
   type Contender,
