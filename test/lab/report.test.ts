@@ -25,6 +25,6 @@ test("Tables show three digits that count", () => {
 
 test("A part of a document is replaced, and the rest of it left alone", () => {
   const document = "before\n<!-- part: written by a command -->\nold\n<!-- /part -->\nafter\n";
-  expect(insertedInto(document, "part", "new")).toBe(document.replace("old", "\nnew\n"));
+  expect(insertedInto(document, "part", "new")).toBe(document.replace("old\n", "\nnew\n"));
   expect(() => insertedInto(document, "another", "new")).toThrow("no place");
 });

@@ -1,8 +1,8 @@
 import type { Ledger, LedgerContent } from "../../../support/ledger.ts";
 import type { Told } from "./crowd.ts";
 
-/** From the clock that all processes share to the ledger's. */
-const AHEAD_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+/** By how much the clock by which agents tell is ahead of the ledger's. */
+export const AHEAD_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 /** Puts into the ledger what agents of several processes tell of their messages, and counts what else they tell. */
 export class Book {
