@@ -14,6 +14,9 @@ import { type DirectStage, slotOfAgent } from "./stages.ts";
 /** A fault lasts until this is over. */
 type During = () => Promise<unknown>;
 
+/** What is not delivered by then is lost. */
+const UNDER_WAY_MS = 20_000;
+
 type Agents = readonly Pick<ReturningAgent, "id">[];
 
 /** Deliveries to these agents, or to all, may be lost until the function that is returned is called. */
@@ -37,7 +40,7 @@ async function deafOnceServed(fleet: Fleet, agents: Agents): Promise<() => void>
     .filter(({ to }) => to !== undefined && ids.has(to));
   const alive = deaf(fleet, agents);
   const haveCome = () => onTheirWay.every(({ deliveries }) => deliveries.length > 0);
-  await until("what was promised before has come", haveCome).catch(() => {});
+  await until("what was promised before has come", haveCome, UNDER_WAY_MS).catch(() => {});
   return alive;
 }
 

@@ -67,6 +67,8 @@ const LATE_SHARE = 0.1;
 const LATEST_MS = 3000;
 /** Beside other tests: less than a client waits for. */
 const LATEST_AT_ALL_MS = 15_000;
+/** When all have stopped, what is not delivered by then is lost. A test is to say so before its time is over. */
+const UNDER_WAY_MS = 20_000;
 /** Within one heartbeat interval of 15 s, and generous for these agents, whose own is 1 s. */
 const BACK_WITHIN_MS = 10_000;
 /** Beside other tests, where processes that are started anew wait for their turn. */
@@ -104,7 +106,8 @@ export async function survive<F extends Fleet>(
   }
   await fleet.stopTraffic();
   const content = (): LedgerContent => ({ ...ledger.content, entries: ledger.content.entries.slice(from) });
-  await until("what was promised is delivered", () => violations(content()).length === 0).catch(() => {});
+  const isSettled = () => violations(content()).length === 0;
+  await until("what was promised is delivered", isSettled, UNDER_WAY_MS).catch(() => {});
   return {
     fault: fault.name,
     times,
