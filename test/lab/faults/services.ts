@@ -200,7 +200,7 @@ async function untilAnswered(fleet: SingleFleet, envelopes: readonly Frame[], ti
   await until("every envelope is answered", () =>
     envelopes.every(({ id }) => {
       const { attempts } = fleet.ledger.entry(id) ?? { attempts: [] };
-      return attempts.length === times && attempts.every(({ answer }) => answer !== undefined);
+      return attempts.length >= times && attempts.every(({ answer }) => answer !== undefined);
     }),
   );
 }
