@@ -75,7 +75,7 @@ export async function inRounds<Name extends string | number, Measured>(
   const of = (name: Name) => all.get(name) ?? [];
   return {
     of,
-    over: (name, figure) => median(of(name).map(figure)),
+    over: (name, figure) => median(of(name).map((one) => figure(one))),
     data: names.map((name) => ({ name, measured: of(name) })),
   };
 }
