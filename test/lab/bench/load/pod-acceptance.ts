@@ -2,11 +2,11 @@ import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { createLogger } from "relay-runtime/logging.ts";
 import type { Acceptance, AcceptanceItem } from "relay-window/acceptance/acceptance.ts";
 import { Acceptor } from "relay-window/acceptance/acceptor.ts";
-import { KnownEpochs } from "relay-window/known-epochs.ts";
-import { principalOf } from "relay-window/principal.ts";
-import { ProcessWindow } from "relay-window/process-window.ts";
-import { redisAt } from "relay-window/redis/connect-redis.ts";
+import { principalOf } from "relay-window/limits/principals.ts";
+import { KnownEpochs } from "relay-window/presence/route-restoring.ts";
+import { redisAt } from "relay-window/redis/connect.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
+import { ProcessWindow } from "relay-window/window/process-window.ts";
 import { PAYLOAD } from "./dialects.ts";
 
 /** Of a pod, all that is between a verified envelope and Redis; nothing of its websockets and signatures. */

@@ -1,4 +1,4 @@
-import { PodChannel } from "relay-window/pod-channel.ts";
+import { PodChannel } from "relay-window/channel/pod-channel.ts";
 import { takeOrders } from "../../ordered-process.ts";
 import { openPod, type Place, type PodAcceptance, verifiedHeartbeat } from "./pod-acceptance.ts";
 
