@@ -78,7 +78,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a limit ends with its minute",
-    file: "shared/window/src/lua/use_limit.lua",
+    file: "shared/window/src/lua/limits.lua",
     find: "if left < 0 then",
     replace: "if false then",
     tests: [WINDOW_LIMIT, RATE_LIMITS],

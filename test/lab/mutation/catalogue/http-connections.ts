@@ -178,14 +178,14 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "a websocket's socket keeps no address of its client",
     file: "shared/runtime/src/http/server.ts",
-    find: "freeRemainsOfHttp(socket);",
+    find: "detachFromHttp(socket);",
     replace: "",
     tests: [SERVER],
   },
   {
     name: "the socket below a TLS connection keeps no address of its client",
     file: "shared/runtime/src/http/server.ts",
-    find: "freeRemainsOfHttp(below);",
+    find: "detachFromHttp(below);",
     replace: "",
     tests: ["shared/runtime/test/http/handshakes.test.ts"],
   },

@@ -1,13 +1,12 @@
 import type { Mutation } from "../mutation.ts";
 
-const LUA = "shared/window/src/lua";
 const CLAIMS_OVER_PARTITIONS = "shared/window/test/claims.test.ts";
 
 /** Idempotency-Keys and the claims on them, which the window keeps. */
 export const IDEMPOTENCY_MUTATIONS: readonly Mutation[] = [
   {
     name: "an Idempotency-Key is bound to one body, whatever the targets",
-    file: `${LUA}/bind_claim.lua`,
+    file: "shared/window/src/lua/sessions.lua",
     find: "if bound and bound ~= body then",
     replace: "if false then",
     tests: [CLAIMS_OVER_PARTITIONS, "services/gateway/test/idempotency.test.ts"],

@@ -7,7 +7,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/throttle/rates.ts",
     find: "const ms = envelopes.wait(this.#envelopesFullAt, now);",
     replace: "const ms = 0;",
-    tests: ["services/ws-connector/test/inflow.test.ts", "test/conformance/backpressure.test.ts"],
+    tests: ["services/ws-connector/test/throttle.test.ts", "test/conformance/backpressure.test.ts"],
   },
   {
     name: "a fault in judging an envelope keeps no other from its answer",

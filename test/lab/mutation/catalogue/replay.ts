@@ -20,7 +20,7 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the guard judges a decision before it takes effect",
-    file: `${LUA}/reserve_decision.lua`,
+    file: "shared/window/src/lua/sessions.lua",
     find: "redis.call('SISMEMBER', bucket_key, text_digest) == 1 and 'reserved' or 'taken'",
     replace: "'reserved'",
     tests: ["shared/window/test/session-decisions.test.ts", "test/conformance/sessions.test.ts"],

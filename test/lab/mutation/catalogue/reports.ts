@@ -238,7 +238,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "only what was added to journeys leaves Redis",
-    file: "shared/window/src/lua/read_journeys.lua",
+    file: "shared/window/src/lua/counters.lua",
     find: "local is_new = tonumber(version) > highest",
     replace: "local is_new = true",
     tests: ["shared/window/test/journeys.test.ts", "services/ops-reporting/test/report-cost.test.ts"],

@@ -9,12 +9,12 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/connection/outbox.ts",
     find: "if (isCongested !== this.#isCongested)",
     replace: "if (false)",
-    tests: ["services/ws-connector/test/outboxes.test.ts", "test/conformance/slow-readers.test.ts"],
+    tests: ["services/ws-connector/test/outbox.test.ts", "test/conformance/slow-readers.test.ts"],
   },
   {
     name: "an outbox of which nothing drains is given up",
     file: "services/ws-connector/src/service.ts",
-    find: "run: () => outboxes.check()",
+    find: "run: () => outboxBudget.check()",
     replace: "run: () => {}",
     tests: ["test/conformance/slow-readers.test.ts"],
   },
@@ -27,7 +27,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "nothing is published to a congested connection",
-    file: "shared/window/src/lua/accept/targets.lua",
+    file: "shared/window/src/lua/accept/delivery.lua",
     find: "if route.congested then",
     replace: "if false then",
     tests: ["shared/window/test/presence.test.ts", "test/conformance/slow-readers.test.ts"],
