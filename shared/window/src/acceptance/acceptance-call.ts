@@ -34,7 +34,7 @@ import {
   UNDONE,
 } from "./acceptance.ts";
 
-/** Replies of the scripts that accept, as outcomes. Pure. */
+/** Decodes the replies of `accept` and `accept_messages` into outcomes. Pure. */
 
 /** Outcome and delivery status of a plain message by its letter. Source: shared/window/src/lua/accept.lua. */
 const LETTERS: ReadonlyMap<string, readonly ["accepted" | "duplicate", DeliveryStatus]> = new Map([
@@ -80,7 +80,7 @@ function decodeLetter(letter: string, now: number): Acceptance {
   return { outcome, about: "delivery", delivery, sessionId: null, sessionStatus: null, acceptedAt: now };
 }
 
-/** @param now Unix ms, as the script says. */
+/** @param now Unix ms by the clock of Redis. */
 function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number, sentAt: number): Acceptance {
   const [outcome, ...rest] = reply as [string, ...string[]];
   if (isRefusal(outcome)) return { outcome };
@@ -150,18 +150,22 @@ function replayed(rest: readonly string[]): Acceptance {
   return { outcome: "replayed", first };
 }
 
-/** As a delivery status an offline target is `stale`. Source: docs/protocol.md#presence. */
+/** A delivery status has no `offline`: it is `stale`. Source: docs/protocol.md#presence. */
 function deliveryStatus(status: PresenceStatus): DeliveryStatus {
   return status === "offline" ? "stale" : status;
 }
 
-/** Null for an envelope of no session; a decision is in effect when it comes to acceptance. @param state of a request. */
+/**
+ * A decision is already in effect at acceptance.
+ * @param state of a session request.
+ * @returns null for an envelope without a session.
+ */
 function sessionStatusAfter({ kind, prepared }: PlacedItem, state: SessionState | undefined): SessionStatus | null {
   const after = kind === "session_decision" ? (prepared as PreparedDecision).state : state;
   return after === undefined ? null : statusOf(after);
 }
 
-/** Batches of one partition as the keys and arguments of the script accept. Pure. */
+/** Encodes a batch of one partition as the keys and arguments of `accept` or `accept_messages`. Pure. */
 
 const NOTHING_ELSEWHERE: PreparedRequest = {
   kind: "request",
@@ -171,33 +175,33 @@ const NOTHING_ELSEWHERE: PreparedRequest = {
   openedByPrincipalElsewhere: 0,
 };
 
-/** One call of a script that accepts a batch; the link adds its deadline. */
+/** One call of an accepting script. The link adds the deadline. */
 export interface AcceptCall {
   readonly script: "accept" | "accept_messages";
   readonly keys: string[];
   readonly args: (string | number)[];
 }
 
-/** What a batch is accepted for. */
+/** Circumstances of a batch. */
 export interface AcceptContext {
   readonly partition: number;
   readonly windowId: string;
-  /** Of the partition. */
+  /** Keys of the partition. */
   readonly keys: PartitionKeys;
-  /** The pod whose connections the items came in on; undefined where no register or heartbeat comes in. */
+  /** The pod whose connections sent the items. Undefined if no item is a register or heartbeat. */
   readonly pod: string | undefined;
   readonly offlineAfterMs: number;
-  /** How long the proof of a target is kept. */
+  /** How long a target's proof stays fresh, in ms. */
   readonly proofFreshnessMs: number;
-  /** Of the partition. */
+  /** Limits of the partition. */
   readonly limits: AgentLimits;
-  /** True while Redis is short of memory: nothing is taken that needs new room. */
+  /** True while Redis is short of memory. Then the scripts refuse what needs new room. */
   readonly isShortOfMemory: boolean;
-  /** That the pod knows of the partition; undefined where the window has no other one. */
+  /** The highest epoch that the pod knows in the partition. Undefined if the window has one partition. */
   readonly highestEpoch: number | undefined;
 }
 
-/** A batch of plain messages goes to a script of its own: most are that, and it costs Redis less. */
+/** Most batches hold plain messages alone. Their own script costs Redis less. */
 export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
   return items.every(isPlain) ? encodeMessages(items, context) : encodeItems(items, context);
 }
@@ -264,14 +268,16 @@ function encodeItems(items: readonly PlacedItem[], context: AcceptContext): Acce
   return { script: "accept", keys, args };
 }
 
-/** What both scripts are told first. */
+/** The first arguments of both scripts, after the deadline. */
 function commonArgs({ partition, windowId, offlineAfterMs }: AcceptContext): readonly (string | number)[] {
   const { staleAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
   const channelPrefix = partitionKeys.podChannelPrefix(partition);
   return [windowId, channelPrefix, staleAfterMs, offlineAfterMs, forgetAfterMs, GUARD_AHEAD_MS];
 }
 
-/** One argument, which says no more than it must where the window has one partition: each word more costs every call. */
+/**
+ * One argument, because each further word costs every call. With one partition it says only whether memory is short.
+ */
 function circumstances(
   items: readonly PlacedItem[],
   { partition, isShortOfMemory, highestEpoch }: AcceptContext,
@@ -283,23 +289,22 @@ function circumstances(
   return `${isShort} ${podLeases(partition, numberOf)} ${epoch}`;
 }
 
-/** What tells the scripts which pods are gone, over several partitions. */
+/** Several partitions only: the scripts find out from these words which pods are gone. */
 function podLeases(partition: number, numberOf: (key: string) => number): string {
   const { podLeaseMs, podLeaseGapMs } = REDIS_LIMITS;
   return `${numberOf(partitionKeys.pods(partition))} ${podLeaseMs} ${podLeaseGapMs}`;
 }
 
-/** A register or heartbeat. */
 function isOfPresence({ kind }: Pick<PlacedItem, "kind">): boolean {
   return kind === "register" || kind === "heartbeat";
 }
 
-/** A message without session and without claim: its answer is its target's status alone. */
+/** A message without a session and without a claim. Its answer is its target's status alone. */
 export function isPlain({ kind, claim }: PlacedItem): boolean {
   return kind === "message" && claim === undefined;
 }
 
-/** One argument, which only a call with sessions reads: each argument more costs every call. */
+/** One argument, because each further argument costs every call. Only calls with sessions read it. */
 function sessionBounds(proofFreshnessMs: number): string {
   return [
     SESSION_LIMITS.maxPendingPerTarget,
@@ -312,18 +317,21 @@ function sessionBounds(proofFreshnessMs: number): string {
   ].join(" ");
 }
 
-/** The issuer that answers for an item's sender; '' where the sender's key is listed. */
+/** The issuer that answers for an item's sender, or '' if the sender's key is listed. */
 function issuerOf({ principal }: PlacedItem): Principal | "" {
   return isIssuer(principal) ? principal : "";
 }
 
-/** The same, as scripts have it. */
+/** The issuer's digest for the scripts, or ''. */
 function issuerDigestOf(item: PlacedItem): string {
   const issuer = issuerOf(item);
   return issuer === "" ? "" : holderDigestOf(issuer);
 }
 
-/** Consecutive plain messages of one origin, issuer and guard bucket share one head of arguments; every other item stands alone. */
+/**
+ * Consecutive plain messages of one origin, issuer and guard bucket share their first arguments. Every other item forms
+ * its own run.
+ */
 function runs(items: readonly PlacedItem[]): PlacedItem[][] {
   const found: PlacedItem[][] = [];
   let last: PlacedItem | undefined;
@@ -346,7 +354,7 @@ function plainDetails(item: PlacedItem): string[] {
   return [item.digest, item.envelope.to as string, textOf(item)];
 }
 
-/** What is published of an item: nothing else of a trace passes through Redis. */
+/** The published text. Only `traceparent` of a trace passes through Redis. */
 function textOf({ text, acceptSpan }: PlacedItem): string {
   return textWithTrace(text, acceptSpan?.traceparent);
 }
@@ -357,7 +365,6 @@ export function addresseeOf(item: Pick<PlacedItem, "envelope" | "kind">): string
   return isOfPresence(item) ? envelope.from : (envelope.to as string);
 }
 
-/** Lifetime of a requested session. */
 function ttlMinutesOf(payload: { readonly ttl_minutes?: unknown }): number {
   return typeof payload.ttl_minutes === "number" ? payload.ttl_minutes : SESSION_LIMITS.ttlMinutesDefault;
 }

@@ -17,26 +17,28 @@ const GUARD_CHARACTERS = 16;
 const SESSION_BYTES = 15;
 
 /**
- * What the replay guard stores of an envelope: 16 characters (96 bits) of the SHA-256 of `key_id`, `id`, `ts` and `to`, joined
- * with line feeds, which none of them can contain. With 96 bits no signer finds an envelope of its own that has the digest of
- * another's, and would make that one pass for a repeat. Source: docs/protocol.md#replay.
+ * The digest that the replay guard stores for an envelope: 16 characters (96 bits) of the SHA-256 of `key_id`, `id`,
+ * `ts` and `to`. Line feeds join the fields, and no field can contain one. With 96 bits no signer finds an envelope
+ * whose digest equals another signer's. Such an envelope would make the other one look like a repeat.
+ * Source: docs/protocol.md#replay.
  */
 export function guardDigestOf({ key_id, id, ts, to }: Pick<UnsignedEnvelope, "key_id" | "id" | "ts" | "to">): string {
   return hash("sha256", `${key_id}\n${id}\n${ts}\n${to ?? ""}`, "base64url").slice(0, GUARD_CHARACTERS);
 }
 
 /**
- * What the replay guard tells a decision by until it is accepted, and its session by whom it was decided: of all envelopes
- * with one guard digest only the very same one has the same digest of its text. @param text canonical text with `sig`.
+ * Tells apart envelopes with one guard digest: only the identical envelope has the same text digest. Until acceptance
+ * the guard holds it for a decision. The session record keeps it as `decided_by`.
+ * @param text canonical text with `sig`.
  */
 export function textDigestOf(text: string): string {
   return hash("sha256", text, "base64url").slice(0, GUARD_CHARACTERS);
 }
 
 /**
- * `ses_` and 26 digits of Crockford base32: 2 for the partition, 24 from the SHA-256 of the envelope as it was signed. The
- * same envelope sent again has the same session id. The signature is part of what is hashed: who only guesses the other
- * fields of an envelope cannot compute its session's id. Source: docs/protocol.md#sessions.
+ * `ses_` and 26 digits of Crockford base32: 2 for the partition, 24 from the SHA-256 of the signed envelope. A repeat
+ * of the envelope has the same session id. The hash covers the signature, so nobody can compute the id from guesses of
+ * the other fields. Source: docs/protocol.md#sessions.
  * @param text canonical text with `sig`.
  */
 export function sessionIdOf(text: string, partition: number): string {
@@ -44,25 +46,25 @@ export function sessionIdOf(text: string, partition: number): string {
   return `${SESSION_ID_PREFIX}${prefix}${crockford(hash("sha256", text, "buffer").subarray(0, SESSION_BYTES))}`;
 }
 
-/** The partition that a session id names, or undefined when it is no session id of these partitions. */
+/** The partition that a session id names. @returns undefined if the text is no session id of these partitions. */
 export function partitionOfSession(sessionId: string, partitions: number): number | undefined {
   if (!SESSION_ID_PATTERN.test(sessionId)) return undefined;
   const partition = CROCKFORD_DIGITS.indexOf(sessionId.charAt(4)) * 32 + CROCKFORD_DIGITS.indexOf(sessionId.charAt(5));
   return partition < partitions ? partition : undefined;
 }
 
-/** The buckets of the replay guard, each of a span of `ts`. Source: docs/redis.md#keys. */
+/** The replay guard has one bucket for each span of `ts`. Source: docs/redis.md#keys. */
 
 const SPAN_MS = REDIS_LIMITS.guardBucketMs;
-/** How long a bucket is kept before and after its span. */
+/** Envelopes may use a bucket this long before its span and this long after it. Then Redis forgets the bucket. */
 const MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
 
-/** How far ahead the end of a bucket may lie that can hold an envelope now. */
+/** Longest time in ms from now to the end of a bucket that can hold an envelope accepted now. */
 export const GUARD_AHEAD_MS = 2 * MARGIN_MS + SPAN_MS;
 
 export interface GuardBucket {
   readonly key: string;
-  /** When it is forgotten: Unix ms. */
+  /** Unix ms: when Redis forgets the bucket. */
   readonly endsAt: number;
 }
 
@@ -71,89 +73,96 @@ export function guardBucketOf(partition: number, item: Pick<AcceptanceItem, "env
   return { key: partitionKeys.seen(partition, span), endsAt: (span + 1) * SPAN_MS + MARGIN_MS };
 }
 
-/** The span that `ts` lies in. */
+/** The number of the span that holds `ts`. */
 export function guardSpanOf({ envelope }: Pick<AcceptanceItem, "envelope">): number {
   return Math.floor(envelope.ts / SPAN_MS);
 }
 
-/** The vocabulary of acceptance: what goes into the one atomic step, and what comes out of it. */
+/** Inputs and outcomes of acceptance, the one atomic step. */
 
-/** An idempotency claim of a gateway request; digests only. Source: docs/protocol.md#http. */
+/** An idempotency claim of a gateway request. It holds digests only. Source: docs/protocol.md#http. */
 export interface Claim {
-  /** Names API key, endpoint and Idempotency-Key. */
+  /** Digest of API key, endpoint and Idempotency-Key. */
   readonly digest: string;
   readonly bodyDigest: string;
 }
 
-/** A verified envelope on its way to acceptance. */
+/** A verified envelope that waits for acceptance. */
 export interface AcceptanceItem extends AgentBringer {
-  /** What was signed; the signature itself stands in `text`. */
+  /** The signed fields. `text` also holds the signature. */
   readonly envelope: UnsignedEnvelope;
   readonly kind: VerifiedEnvelope["kind"];
   /** Canonical text with `sig`. */
   readonly text: string;
   readonly origin: "websocket" | "gateway";
-  /** The connection that it came in on; empty for the gateway. */
+  /** The sender's connection, or empty for the gateway. */
   readonly connection: string;
-  /** Whether that connection is congested, asked when a register or heartbeat is sent to Redis. */
+  /** Whether the connection is congested. Called when a register or heartbeat is sent to Redis. */
   readonly isCongested?: (() => boolean) | undefined;
-  /** There for an envelope that `prepare` was asked for. */
+  /** Set for an envelope that went through `prepare`. */
   readonly prepared?: Prepared | undefined;
-  /** There for a register or heartbeat under the key of a credential. */
+  /** Set for a register or heartbeat that a credential's key signed. */
   readonly credential?: KeptCredential | undefined;
-  /** Of a heartbeat: whom its agent accepts envelopes from (limits/principals.ts), where its connection knows. */
+  /**
+   * Heartbeats only: whom the agent accepts envelopes from (limits/principals.ts). Undefined if the connection does not
+   * know.
+   */
   readonly acceptFrom?: string | undefined;
   readonly claim?: Claim | undefined;
-  /** Its principal speaks for the target, too; asked of a session request. */
+  /** Session requests only: true if the sender's principal also answers for the target. */
   readonly isWithinPrincipal?: boolean | undefined;
-  /** Of what brought it, where its trace is sampled. */
+  /** Parent span of the acceptance. Set if the trace is sampled. */
   readonly span?: TraceSpan | undefined;
   /** Called once with the outcome. */
   readonly done: (acceptance: Acceptance) => void;
-  /** True when nobody waits any more: the item is dropped before it is sent. Source: docs/protocol.md#frames. */
+  /**
+   * True if nobody waits for the outcome any more. The acceptor drops such an item before it sends it.
+   * Source: docs/protocol.md#frames.
+   */
   readonly abandoned?: () => boolean;
 }
 
-/** Is called for every envelope, so it must be cheap. */
+/** Called for every envelope, so it must be cheap. */
 export interface AcceptanceObserver {
   /** Redis answered a call that carried `size` envelopes. */
   readonly called: (size: number) => void;
   readonly settled: (item: Pick<AcceptanceItem, "envelope">, acceptance: Acceptance) => void;
 }
 
-/** What is kept of a credential, for those who look its agent up. */
+/** Facts that Redis keeps about an agent's credentials. */
 export interface KeptCredential {
   /** Unix ms: when the last of the agent's credentials ends. */
   readonly expiresAt: number;
-  /** There for a register, which brings it. */
+  /** Set for a register: the credential that it presents. */
   readonly presented?: CredentialRecord | undefined;
 }
 
-/** An item with what acceptance derives from it. */
+/** An item with the values that acceptance derives from it. */
 export interface PlacedItem extends AcceptanceItem {
   readonly partition: number;
-  /** What the replay guard knows it by. */
+  /** Digest in the replay guard. */
   readonly digest: string;
   /** The session that a `session.*` envelope opens or decides. */
   readonly sessionId: string;
-  /** Of its acceptance, a child of what brought it; its delivery's parent. */
+  /** Span of the acceptance: child of `span`, parent of the delivery. */
   readonly acceptSpan?: TraceSpan | undefined;
 }
 
-/** What an envelope brings from other partitions than that of its acceptance. */
+/** Results of `prepare` that acceptance needs from other partitions. */
 export type Prepared = PreparedDecision | PreparedRequest | PreparedMessage;
 
-/** A decision, in effect, or one that decides nothing because the guard knows its digest. */
+/** A decision that is in effect. It decides nothing if the guard already knows its digest. */
 export interface PreparedDecision {
   readonly kind: "decision";
   readonly state: SessionState;
-  /** Unix ms as a text; empty where nothing is decided. */
+  /** Unix ms as a text. Empty if nothing was decided. */
   readonly decidedAt: string;
 }
 
 /**
- * What a request's principal, and its requester as an agent of an issuer, have pending in other partitions, and what requester
- * and principal opened there within a minute.
+ * Counts in the other partitions, as bounds of a session request. `pendingElsewhere` counts the principal's pending
+ * sessions, `pendingOfRequesterElsewhere` the requester's as an agent of an issuer. The `opened…` counts cover the last
+ * minute.
  */
 export interface PreparedRequest {
   readonly kind: "request";
@@ -168,7 +177,7 @@ export interface PreparedMessage {
   readonly kind: "message";
 }
 
-/** Outcome of one envelope. `duplicate` is a repeat: nothing was delivered or counted. */
+/** Outcome of one envelope. For a `duplicate`, a repeat, nothing was delivered or counted. */
 export type Acceptance =
   | PresenceAcceptance
   | DeliveryAcceptance
@@ -190,20 +199,22 @@ export type AcceptanceRefusal =
   | "session_closed";
 
 /**
- * There was no answer of Redis that could be used: the envelope may have been accepted all the same. Or the pod that has the agent
- * of a heartbeat is not heard now.
+ * Redis gave no usable answer, so the envelope may have been accepted. Or the pod that owns a heartbeat's agent is not
+ * heard now.
  */
 export interface Unavailable {
   readonly outcome: "unavailable";
-  /** There when it certainly was not: it was not sent to Redis at all, or Redis came to it too late, or says so. */
+  /**
+   * Set if the envelope was certainly not accepted: it was never sent, or Redis came to it too late, or Redis said so.
+   */
   readonly done?: false;
-  /** The part of Redis that is out of reach, where others answer. */
+  /** The unreachable part of Redis, if other parts answer. */
   readonly place?: Place;
 }
 
 export const UNDONE: Unavailable = { outcome: "unavailable", done: false };
 
-/** A session request beyond a bound; nothing was done. */
+/** A session request beyond a bound. Nothing was done. */
 export interface RateLimited {
   readonly outcome: "rate_limited";
   readonly limit: SessionLimit;
@@ -223,15 +234,20 @@ export interface PresenceAcceptance {
   readonly status: PresenceStatus;
   /** Unix ms, or null when the agent was not seen. */
   readonly lastSeen: number | null;
-  /** The same in monotonic ms of this process, or before. */
+  /** `lastSeen` in monotonic ms of this process, or earlier. */
   readonly heardAt: number | null;
-  /** Epoch under which this connection owns the agent, or null when it does not. */
+  /** Epoch under which this connection owns the agent, or null if it does not. */
   readonly epoch: number | null;
-  /** What the agent has to decide, oldest first; told when it comes online. */
+  /** Sessions that the agent has to decide, oldest first. Filled when the agent comes online. */
   readonly pending: readonly PendingSession[];
-  /** What was decided of its requests while it was not online, oldest first; told when it comes online. */
+  /**
+   * Decisions on the agent's requests from while it was not online, oldest first. Filled when the agent comes online.
+   */
   readonly decided: readonly DecidedSession[];
-  /** Whom the agent accepts envelopes from (limits/principals.ts); told a heartbeat that took it and does not know. */
+  /**
+   * Whom the agent accepts envelopes from (limits/principals.ts). Set if a heartbeat took the agent and its connection
+   * does not know.
+   */
   readonly acceptFrom?: string | undefined;
 }
 
@@ -240,13 +256,13 @@ export interface DeliveryAcceptance {
   readonly about: "delivery";
   readonly delivery: DeliveryStatus;
   readonly sessionId: string | null;
-  /** Null when `sessionId` is. */
+  /** Null if `sessionId` is null. */
   readonly sessionStatus: SessionStatus | null;
   /** Unix ms by the clock of Redis. */
   readonly acceptedAt: number;
 }
 
-/** The answer that the first request with an Idempotency-Key got. */
+/** Answer to the first request with an Idempotency-Key. */
 export interface FirstAnswer {
   readonly envelopeId: string;
   readonly delivery: DeliveryStatus;

@@ -25,7 +25,7 @@ import {
 import { addresseeOf, decodeReply, encodeBatch } from "./acceptance-call.ts";
 import { type Preparable, prepare } from "./preparation.ts";
 
-/** What spans tell of the outcome of an envelope that is no register or heartbeat. Source: docs/operations.md#traces. */
+/** Span attributes of an outcome. Not for registers and heartbeats. Source: docs/operations.md#traces. */
 export function outcomeAttributes(acceptance: Acceptance): SpanAttributes {
   const { outcome } = acceptance;
   const delivery = deliveryOf(acceptance);
@@ -39,18 +39,19 @@ function deliveryOf(acceptance: Acceptance): DeliveryStatus | undefined {
 }
 
 /**
- * The queue of one partition, of which one call at a time is under way. Calls begin at least `gatherMs` apart, so that what comes
- * in meanwhile goes together, unless one is full before: what comes alone to a queue that was idle for so long goes at once.
+ * The queue of one partition. One call at a time is under way. Calls begin at least `gatherMs` apart, and items that
+ * arrive in between share the next call. A full batch goes at once. So does an item in a queue that was idle for
+ * `gatherMs`.
  */
 export class PartitionQueue {
   readonly partition: number;
-  /** True from the first item that waits until none does. */
+  /** True from the first waiting item until none waits. */
   isRunning = false;
   readonly #gatherMs: number;
   readonly #waiting: PlacedItem[] = [];
-  /** When the last call was made up, monotonic ms. */
+  /** When the last batch was taken, monotonic ms. */
   #calledAt = Number.NEGATIVE_INFINITY;
-  /** Ends the wait for the next call; undefined while nothing waits for it. */
+  /** Ends the wait for the next call. Undefined while nothing waits for it. */
   #endWait: (() => void) | undefined;
 
   constructor(partition: number, gatherMs: number) {
@@ -67,7 +68,7 @@ export class PartitionQueue {
     if (this.#isFull) this.#endWait?.();
   }
 
-  /** Undefined where the next call may begin now, else resolves when it may. */
+  /** Resolves when the next call may begin. @returns undefined if it may begin now. */
   untilDue(): Promise<void> | undefined {
     const waitMs = this.#calledAt + this.#gatherMs - performance.now();
     if (waitMs <= 0 || this.#isFull) return undefined;
@@ -80,7 +81,10 @@ export class PartitionQueue {
     });
   }
 
-  /** What the next call carries. Of two items with one claim the second waits for the call after it, which replays. */
+  /**
+   * Takes the items of the next call. If two items have one claim, the second waits for the call after it. That call
+   * replays the first answer.
+   */
   takeBatch(): PlacedItem[] {
     this.#calledAt = performance.now();
     this.#endWait = undefined;
@@ -107,8 +111,8 @@ export class PartitionQueue {
 }
 
 /**
- * Acceptance: one Redis call a partition carries all that came in since the last one. One call at a time is under way
- * for each partition, so that the order of arrival is the order of delivery, a script flush included.
+ * Accepts envelopes: one Redis call per partition carries all items that arrived since the last call. One call at a
+ * time is under way for each partition. So the order of arrival is the order of delivery, even across a script flush.
  */
 export class Acceptor {
   readonly #link: RedisCalls;
@@ -126,11 +130,11 @@ export class Acceptor {
     options: Partial<AgentLimits> & {
       readonly link: RedisCalls;
       readonly window: ProcessWindow;
-      /** A pod's name; registers and heartbeats are accepted by a pod alone. */
+      /** Name of the pod. Undefined in a gateway, which accepts no registers or heartbeats. */
       readonly pod?: string;
-      /** Those that the pod knows. */
+      /** Epochs that the pod shares with its other writers. */
       readonly epochs?: KnownEpochs;
-      /** How far apart calls of one partition begin at least. */
+      /** Minimum ms between the starts of two calls of one partition. */
       readonly gatherMs?: number;
       readonly offlineAfterMs: number;
       readonly proofFreshnessMs: number;
@@ -149,8 +153,8 @@ export class Acceptor {
     this.#queues = everyPartition(options.window.partitions).map(
       (partition) => new PartitionQueue(partition, gatherMs),
     );
-    // Redis takes nothing back of a script that fails: were a command refused that not every call has, as by the users of an
-    // older version, the guard would know what nobody got.
+    // Redis undoes nothing when a script fails. An older version's ACL may refuse a command that only some calls use.
+    // Then the guard would hold an envelope that nobody received. So each new connection probes these commands.
     const nobody = partitionKeys.podChannel(0, "-");
     const { acceptFrom } = new WindowKeys(0, [0]).partition(0);
     const acceptFromCommand = options.pod === undefined ? "HGET" : "HDEL";
@@ -164,7 +168,7 @@ export class Acceptor {
     this.#observer = observer;
   }
 
-  /** Accepts one envelope; `item.done` gets the outcome within a second, whatever Redis does. */
+  /** Accepts one envelope. `item.done` gets the outcome within a second, whatever Redis does. */
   accept(item: AcceptanceItem): void {
     const placed = this.#place(item);
     const queue = this.#queues[placed.partition] as PartitionQueue;
@@ -174,15 +178,15 @@ export class Acceptor {
     setImmediate(() => void this.#run(queue));
   }
 
-  /** Whether an envelope goes through `prepare` before `accept`. */
+  /** Whether an envelope must go through `prepare` before `accept`. */
   needsPreparation({ kind, claim }: Pick<AcceptanceItem, "kind" | "claim">): boolean {
     if (kind === "session_decision") return true;
     return this.#window.partitions > 1 && (kind === "session_request" || claim !== undefined);
   }
 
   /**
-   * Does or asks in other partitions what the acceptance of an envelope takes for granted; resolves with what goes into its
-   * item, or with the outcome that it has without acceptance. May be done again, with the same result.
+   * Writes or reads in other partitions before acceptance. A repeat has the same result.
+   * @returns what the item needs, or the outcome of an envelope that does not reach acceptance.
    */
   async prepare(item: Preparable): Promise<Prepared | Acceptance> {
     try {
@@ -233,7 +237,8 @@ export class Acceptor {
       outcomes = decodeReply(batch, reply, sentAt);
     } catch (err) {
       this.#logFault(err, "an acceptance failed");
-      // What waits behind a call without answer has waited long enough: it is refused as well, and can be sent again.
+      // Items behind a call without an answer have waited long enough. They are refused, and clients can send them
+      // again.
       const behind = queue.takeAll();
       const undone = { ...UNDONE, ...placeIn(err) };
       const unanswered = { outcome: "unavailable", ...placeIn(err) } as const;
@@ -278,7 +283,7 @@ export class Acceptor {
     }
   }
 
-  /** Nothing that is called here stops the queue, nor the outcome on its way to whom it is for. */
+  /** A failing observer or callback stops neither the queue nor the other's call. */
   #finish(item: PlacedItem, acceptance: Acceptance): void {
     item.acceptSpan?.end(outcomeAttributes(acceptance));
     try {
@@ -292,7 +297,7 @@ export class Acceptor {
     }
   }
 
-  /** A ServiceError is none: its link has logged what Redis did not carry out. */
+  /** The link has already logged a ServiceError. */
   #logFault(err: unknown, text: string): void {
     if (!(err instanceof ServiceError)) this.#logger.error({ err }, text);
   }

@@ -22,9 +22,9 @@ import {
   textDigestOf,
 } from "./acceptance.ts";
 
-/** What comes before the acceptance of some envelopes. Source: docs/redis.md#sessions, docs/redis.md#claims. */
+/** Steps before the acceptance of some envelopes. Source: docs/redis.md#sessions, docs/redis.md#claims. */
 
-/** What is prepared of an item. */
+/** Fields of an item that the preparation reads. */
 export type Preparable = Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal" | "claim">;
 
 interface Context {
@@ -33,7 +33,7 @@ interface Context {
   readonly proofFreshnessMs: number;
 }
 
-/** Reply of count_sessions. */
+/** Reply of `count_sessions`. */
 type Counted = [pending: number, pendingOfRequester: number, opened: number, openedByPrincipal: number];
 
 /** @throws ServiceError `unavailable`. */
@@ -46,7 +46,7 @@ export async function prepare(item: Preparable, context: Context): Promise<Prepa
   return refusal ?? prepared;
 }
 
-/** Binds a claim to its body, over all partitions; resolves with the outcome that the envelope has when it cannot be bound. */
+/** Binds a claim to its body, for all partitions. @returns the outcome of the envelope if the claim cannot be bound. */
 async function bindClaim({ digest, bodyDigest }: Claim, { link, window }: Context): Promise<Acceptance | undefined> {
   const p = partitionOf(digest, window.partitions);
   const keys = [partitionKeys.window(p), partitionKeys.idempotencyBody(p, digest)];
@@ -61,9 +61,10 @@ async function bindClaim({ digest, bodyDigest }: Claim, { link, window }: Contex
 }
 
 /**
- * Reserves a decision's place in the guard of its requester's partition, then decides in the session's partition. Where the
- * guard knows another envelope of the same digest, or has accepted this one, nothing is decided: the acceptance that follows
- * finds a duplicate. @throws ServiceError `unavailable`.
+ * Reserves the decision's place in the guard of its requester's partition, then decides in the session's partition. It
+ * decides nothing if the guard has another envelope of the same digest, or accepted this one. Then the acceptance finds
+ * a duplicate.
+ * @throws ServiceError `unavailable`.
  */
 async function prepareDecision(item: Preparable, context: Context): Promise<PreparedDecision | Acceptance> {
   const partition = partitionOfSession(sessionIdOf(item.envelope), context.window.partitions);
@@ -109,8 +110,8 @@ async function decide(
 }
 
 /**
- * Counts in all partitions but the target's what bounds a request. Requests that are under way at the same time do not see
- * each other's, and none sees what is in a partition that is out of reach: a bound may be passed by as many.
+ * Counts the sessions that bound a request, in all partitions except the target's. Concurrent requests do not see each
+ * other, and unreachable partitions count as empty. So a bound may be exceeded by as many sessions.
  * @throws ServiceError `unavailable`.
  */
 async function prepareRequest({ envelope, principal }: Preparable, context: Context): Promise<PreparedRequest> {
@@ -135,7 +136,10 @@ async function prepareRequest({ envelope, principal }: Preparable, context: Cont
   };
 }
 
-/** @throws any failure but that nobody has the partition: of a server that is slow, what is there is not known. */
+/**
+ * Only a call that Redis did not carry out counts as none.
+ * @throws any other failure: a slow server may hold sessions.
+ */
 function noneOutOfReach(failure: unknown): Counted {
   if (!isUndone(failure)) throw failure;
   return [0, 0, 0, 0];

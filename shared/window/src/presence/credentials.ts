@@ -4,7 +4,7 @@ import { partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
-/** A credential as it is kept, with the id of its key. Source: shared/window/src/lua/accept/presence.lua. */
+/** A stored credential with the id of its key. Source: shared/window/src/lua/accept/presence.lua. */
 export interface CredentialRecord {
   readonly keyId: string;
   readonly token: string;
@@ -14,12 +14,12 @@ export function formatCredential({ keyId, token }: CredentialRecord): string {
   return `${keyId} ${token}`;
 }
 
-/** The lines of an agent. @param records the newest first. */
+/** Lines of an agent's credentials. @param records the newest first. */
 export function formatCredentials(records: readonly CredentialRecord[]): string {
   return records.map(formatCredential).join("\n");
 }
 
-/** Of the lines of an agent, in their order. */
+/** Keeps the order of the lines. */
 export function parseCredentials(lines: string): CredentialRecord[] {
   return lines.split("\n").map((line) => {
     const [keyId, token] = line.split(" ") as [string, string];
@@ -28,8 +28,9 @@ export function parseCredentials(lines: string): CredentialRecord[] {
 }
 
 /**
- * The credentials that an agent registered with last, the newest first; none of an agent that was not seen. Whether they
- * hold is for the caller to judge. @throws ServiceError `unavailable`. Source: docs/protocol.md#credentials.
+ * The credentials of an agent's last registers, the newest first. Empty for an agent that was not seen. The caller
+ * checks whether they are valid.
+ * @throws ServiceError `unavailable`. Source: docs/protocol.md#credentials.
  */
 export async function readCredentials(
   link: RedisCalls,
@@ -42,14 +43,14 @@ export async function readCredentials(
   return lines === null ? [] : parseCredentials(lines);
 }
 
-/** Public keys of live gateways, for the signing manifest. Source: docs/protocol.md#gateway-signing. */
+/** Public key of a live gateway, for the signing manifest. Source: docs/protocol.md#gateway-signing. */
 export interface GatewayKey {
   readonly keyId: string;
   /** base64url, 32 bytes. */
   readonly publicKey: string;
 }
 
-/** Lists a gateway's key, or keeps it listed. @throws ServiceError `unavailable`. */
+/** Lists a gateway's key, or renews its place in the list. @throws ServiceError `unavailable`. */
 export async function announceGatewayKey(link: RedisCalls, key: GatewayKey): Promise<void> {
   const args = [key.keyId, key.publicKey, GATEWAY_KEY_LIMITS.listedForMs];
   await link.run("announce_gateway_key", [controlKeys.gatewayKeys], args);

@@ -28,18 +28,18 @@ export interface OwnedHeartbeat {
     AcceptanceItem,
     "envelope" | "connection" | "isCongested" | "credential" | "principal" | "hasNamespace"
   >;
-  /** Under which the connection owns the agent. */
+  /** Epoch under which the connection owns the agent. */
   readonly epoch: number;
-  /** When it came in: monotonic ms. */
+  /** When it arrived, monotonic ms. */
   readonly heardAt: number;
 }
 
-/** Null where a write is not all that comes of the heartbeat: nothing was done, and acceptance decides. */
+/** Null if the write does not settle the heartbeat: nothing was done, and acceptance decides. */
 export type HeartbeatAnswer = PresenceAcceptance | Unavailable | null;
 
 /**
- * Writes when agents were last heard, those of many heartbeats in one call. A write gives nobody an agent: it is for those
- * whose connections own them, compared by pod, connection and epoch. Source: docs/redis.md#heartbeat-writer.
+ * Writes when agents were last heard, many heartbeats in one call. A write gives nobody an agent. It requires that pod,
+ * connection and epoch match the owner of the route. Source: docs/redis.md#heartbeat-writer.
  */
 export class HeartbeatWriter {
   readonly #link: RedisCalls;
@@ -55,7 +55,7 @@ export class HeartbeatWriter {
       readonly link: RedisCalls;
       readonly window: ProcessWindow;
       readonly pod: string;
-      /** Those that the pod knows. */
+      /** Epochs that the pod shares with its other writers. */
       readonly epochs?: KnownEpochs;
       readonly logger: Logger;
     },
@@ -72,7 +72,7 @@ export class HeartbeatWriter {
     this.#observer = observer;
   }
 
-  /** How many partitions agents lie in. */
+  /** Number of partitions in the window. */
   get partitions(): number {
     return this.#window.partitions;
   }
@@ -82,18 +82,19 @@ export class HeartbeatWriter {
   }
 
   /**
-   * Sent before this returns, so that what is sent later finds it done. @param heartbeats of agents of one partition, as many as one call takes.
-   * @returns the answer of each.
+   * Sends the call before it returns, so that later calls find it done.
+   * @param heartbeats of one partition, at most one call's worth.
+   * @returns the answer to each heartbeat.
    */
   async write(partition: number, heartbeats: readonly OwnedHeartbeat[]): Promise<readonly HeartbeatAnswer[]> {
     try {
       const inWindow = (window: WindowIdentity) => this.#call(partition, window, heartbeats);
-      // To ask first whether another window is being entered would let a release overtake it.
+      // Waiting here for a window that is being entered would let a release overtake the heartbeats.
       const answers = (await inWindow(this.#window.current)) ?? (await this.#window.inWindow(inWindow));
       this.#observe(heartbeats, answers);
       return answers;
     } catch (err) {
-      // A ServiceError is none: its link has logged what Redis did not carry out.
+      // The link has already logged a ServiceError.
       if (!(err instanceof ServiceError)) this.#logger.error({ err }, "a call for heartbeats failed");
       const failed = { ...(isUndone(err) ? UNDONE : { outcome: "unavailable" as const }), ...placeIn(err) };
       return heartbeats.map(() => failed);
@@ -140,7 +141,10 @@ export class HeartbeatWriter {
     });
   }
 
-  /** What is kept of the agent beside its route, and ends when it is renewed no more. */
+  /**
+   * The expiring keys of the agent beside its route, which the heartbeat renews: its place with the principal, and its
+   * credentials.
+   */
   #renewed(item: OwnedHeartbeat["item"], keys: PartitionKeys, numberOf: (key: string) => number): string {
     const [agents] = agentLimitArgs(item, keys, this.#limits, numberOf);
     if (agents === "" && item.credential === undefined) return "";
@@ -161,7 +165,7 @@ export class HeartbeatWriter {
   }
 }
 
-/** @param lastSeen Unix ms, by the clock of Redis. */
+/** @param lastSeen Unix ms by the clock of Redis. */
 function accepted({ epoch, heardAt }: OwnedHeartbeat, lastSeen: number): PresenceAcceptance {
   return {
     outcome: "accepted",

@@ -5,17 +5,18 @@ import { everyPartition, partitionOf, reachedOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
-/** Ends the record of a route whose connection is congested. */
+/** Last word in the route record of a congested connection. */
 export const CONGESTED = "!";
 
 /**
- * The owner of a route: the first words of its record, `pod connection epoch seen_at since`, by which what is late is told.
- * Scripts alone read and write the whole record. Source: shared/window/src/lua/lib/route.lua.
+ * Owner of a route: the first words of its record `pod connection epoch seen_at since`. They show whether a late call
+ * still means the present owner. Only scripts read and write whole records.
+ * Source: shared/window/src/lua/lib/route.lua.
  */
 export interface RouteOwner {
   readonly pod: string;
   readonly connection: string;
-  /** Null for whatever epoch. */
+  /** Null matches any epoch. */
   readonly epoch: number | null;
 }
 
@@ -23,35 +24,36 @@ export function formatRouteOwner({ pod, connection, epoch }: RouteOwner): string
   return [pod, connection, ...(epoch === null ? [] : [epoch])].join(" ");
 }
 
-/** Presence as the window has it, by the clock of Redis. Source: docs/protocol.md#presence. */
+/** Presence by the clock of Redis. Source: docs/protocol.md#presence. */
 export interface Presence {
   readonly status: PresenceStatus;
-  /** Null when not seen. */
+  /** Null if not seen. */
   readonly severity: Severity | null;
-  /** Ms since the last register or heartbeat; null when not seen. */
+  /** Ms since the last register or heartbeat. Null if not seen. */
   readonly staleMs: number | null;
-  /** Unix ms; null when not seen. */
+  /** Unix ms. Null if not seen. */
   readonly lastSeen: number | null;
-  /** Since when one connection has held the agent online without a gap, epoch ms; null unless online. */
+  /** Unix ms: since when one connection has held the agent online without a gap. Null unless online. */
   readonly onlineSince: number | null;
-  /** Ms until it has done so for the stability hold: 0 when it has; null unless online. */
+  /** Ms until the stability hold has passed, 0 if it has. Null unless online. */
   readonly stableInMs: number | null;
-  /** Online on a connection that reads too slowly: nothing is delivered to it now. */
+  /** Online on a connection that reads too slowly. The relay delivers nothing to it now. */
   readonly isCongested: boolean;
 }
 
-/** Counts of agents by severity: `ok` are online. */
+/** Numbers of agents by severity. `ok` counts online agents. */
 export type PresenceCounts = Readonly<Record<Severity, number>>;
 
-/** Of the partitions that could be reached. */
+/** Counts of the reachable partitions. */
 export type ReachedPresence = PresenceCounts & { readonly missing: readonly number[] };
 
 const NOT_ONLINE = { onlineSince: null, stableInMs: null, isCongested: false } as const;
 
 /**
- * What a last-seen time means. Pure.
- * @param heldSince when the connection that has the agent began to hold it; null when none has it.
- * @param isCongested of that connection.
+ * Presence from a last-seen time. Pure.
+ * @param now Unix ms, as are `lastSeen` and `heldSince`.
+ * @param heldSince when the agent's connection began to hold it. Null if no connection has it.
+ * @param isCongested whether that connection is congested.
  */
 export function presenceOf(
   now: number,
@@ -100,7 +102,7 @@ export class PresenceStore {
     return presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), this.#offlineAfterMs, isCongested);
   }
 
-  /** Those of the partitions that can be reached. @returns with the partitions that are missing. */
+  /** Counts the agents of the reachable partitions. @returns the counts, and the missing partitions. */
   async count(): Promise<ReachedPresence> {
     const each = everyPartition(this.#window.partitions).map((p) => this.countIn(p));
     const { found, missing } = await reachedOf(each);
@@ -116,7 +118,7 @@ export class PresenceStore {
     return { ok, stale, critical_stale, offline };
   }
 
-  /** Forgets agents unseen for a day, some of each partition a call. */
+  /** Forgets agents that were not seen for a day. One call forgets a bounded number per partition. */
   async prune(): Promise<void> {
     const limits = [PRESENCE_LIMITS.forgetAfterMs, REDIS_LIMITS.pruneBatch];
     const { keys } = await this.#window.known();
@@ -134,7 +136,7 @@ export function sumOfCounts(counts: readonly PresenceCounts[]): PresenceCounts {
   return { ok: sum("ok"), stale: sum("stale"), critical_stale: sum("critical_stale"), offline: sum("offline") };
 }
 
-/** A time as scripts return it: empty where there is none. */
+/** Parses a time from a script. An empty text means none. */
 export function timeOf(text: string): number | null {
   return text === "" ? null : Number(text);
 }

@@ -16,8 +16,8 @@ import { CONGESTED } from "./presence.ts";
 import { inSlices, type Route } from "./routes.ts";
 
 /**
- * The highest epoch of each partition that a pod knows of. Its registers, heartbeats and restored routes carry it, and the clock that gives
- * epochs rises to it: so a replica that took over, and lacks the last of them, gives none twice.
+ * The highest epoch that a pod knows in each partition. Registers, heartbeats and restored routes carry it, and the
+ * clock that gives epochs rises to it. So a promoted replica that lacks the newest epochs gives none of them twice.
  */
 export class KnownEpochs {
   readonly #highest: number[];
@@ -26,13 +26,13 @@ export class KnownEpochs {
     this.#highest = Array(partitions).fill(0);
   }
 
-  /** @param epoch given for the agent. */
+  /** @param epoch the agent's epoch. */
   note(agent: string, epoch: number): void {
     const p = partitionOf(agent, this.#highest.length);
     if (epoch > this.highestIn(p)) this.#highest[p] = epoch;
   }
 
-  /** 0 while none is known. */
+  /** 0 if none is known. */
   highestIn(partition: number): number {
     return this.#highest[partition] as number;
   }
@@ -42,23 +42,23 @@ export class KnownEpochs {
 export interface HeldCredentials {
   /** The newest first. */
   readonly records: readonly CredentialRecord[];
-  /** Unix ms: when the last of them ends. */
+  /** Unix ms: when the last credential ends. */
   readonly expiresAt: number;
 }
 
-/** A route that a connection holds, as far as its pod knows. */
+/** A route that a connection holds, as its pod knows it. */
 export interface HeldRoute extends Route, AgentBringer {
   readonly epoch: number;
-  /** When a register or heartbeat of the agent was last accepted, or before: monotonic ms. */
+  /** Monotonic ms: when a register or heartbeat of the agent was last accepted, or earlier. */
   readonly heardAt: number;
   readonly isCongested: boolean;
-  /** Those that hold; undefined where the key of the agent is listed. */
+  /** Valid credentials. Undefined if the agent's key is listed. */
   readonly credentials: HeldCredentials | undefined;
-  /** Whom it accepts envelopes from (limits/principals.ts); undefined where the connection does not know. */
+  /** Whom the agent accepts envelopes from (limits/principals.ts). Undefined if the connection does not know. */
   readonly acceptFrom?: string | undefined;
 }
 
-/** Enters routes of one pod again that Redis may have lost. Source: docs/redis.md#route-restoring. */
+/** Writes routes of one pod again that Redis may have lost. Source: docs/redis.md#route-restoring. */
 export class RouteRestorer {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
@@ -73,7 +73,7 @@ export class RouteRestorer {
       readonly window: ProcessWindow;
       readonly pod: string;
       readonly offlineAfterMs: number;
-      /** Those that the pod knows. */
+      /** Epochs that the pod shares with its other writers. */
       readonly epochs?: KnownEpochs;
     },
   ) {
@@ -89,17 +89,17 @@ export class RouteRestorer {
     return this.#window.partitions;
   }
 
-  /** What one call of `restore` takes each. */
+  /** Splits items into slices: one partition, and as many items as one call of `restore` takes. */
   slices<T extends { readonly agent: string }>(items: readonly T[]): (readonly [number, readonly T[]])[] {
     return inSlices(items, this.#window.partitions);
   }
 
   /**
-   * Enters the routes where no connection has the agent, or one with an older epoch, which is told, and has the credentials
-   * of those who have their agents known. Nothing is done in another window than the one adopted last: a listener of its
-   * `onChange` may call this.
+   * Writes a route if no connection has the agent, or a connection with an older epoch has it. The older owner is told.
+   * Also writes the agents' credentials. It writes only into the window that was adopted last, so a listener of that
+   * window's `onChange` may call it.
    * @param routes of one slice.
-   * @returns of each route the epoch of the newer owner that has the agent, or null.
+   * @returns for each route the epoch of the newer owner that has the agent, or null.
    * @throws ServiceError `unavailable`.
    */
   async restore(p: number, routes: readonly HeldRoute[]): Promise<(number | null)[]> {
@@ -145,7 +145,7 @@ export class RouteRestorer {
   }
 }
 
-/** Three arguments of the script: the key of the agent's credentials, when the last of them ends, and their lines. */
+/** Three script arguments: the key of the agent's credentials, the time when the last of them ends, and their lines. */
 function credentialArgs(
   { agent, credentials }: HeldRoute,
   keys: PartitionKeys,

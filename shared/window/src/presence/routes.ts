@@ -7,7 +7,7 @@ import { CONGESTED, formatRouteOwner } from "./presence.ts";
 
 const { routesBatch } = REDIS_LIMITS;
 
-/** What is about agents, by the partition of each, so many at a time. */
+/** Groups items by the partition of their agents, and splits each group into slices of at most `routesBatch`. */
 export function inSlices<T extends { readonly agent: string }>(
   items: readonly T[],
   partitions: number,
@@ -20,27 +20,27 @@ export function inSlices<T extends { readonly agent: string }>(
   );
 }
 
-/** How often a pod sends again the releases that Redis did not take. */
+/** How often in ms a pod sends failed releases again. */
 export const RELEASE_RETRY_MS = 1000;
 
-/** Which connection has an agent, and since which takeover. */
+/** The connection that has an agent, and the epoch of its takeover. */
 export interface Route {
   readonly agent: string;
   readonly connection: string;
-  /** Null when it is not known: whatever the connection has of the agent is meant. */
+  /** Null if it is not known. Then any epoch of the connection matches. */
   readonly epoch: number | null;
 }
 
 /**
- * Releases routes of one pod. What Redis did not take is kept, and sent again with each `flush` and each new connection, so
- * that a close during an outage does not leave an agent online after it; connection and epoch are compared, so a late release never removes
- * a newer owner's, nor what the same connection got by a register since.
+ * Releases routes of one pod. A failed release is kept, and sent again with each `flush` and each new connection. So a
+ * close during an outage does not leave an agent online. Redis compares connection and epoch. So a late release removes
+ * neither a newer owner's route nor a later register's of the same connection.
  */
 export class RouteReleaser {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #pod: string;
-  /** By partition, and there by agent and connection. */
+  /** By partition, then by agent and connection. */
   readonly #unreleased: readonly Map<string, Route>[];
   /** By partition. */
   readonly #running = new Map<number, Promise<void>>();
@@ -62,7 +62,7 @@ export class RouteReleaser {
     }
   }
 
-  /** What is to be released of an agent and a connection, and may be carried out yet. */
+  /** The release of an agent and connection that is pending, and may still take effect. */
   unreleased(agent: string, connection: string): Route | undefined {
     return this.#of(partitionOf(agent, this.#window.partitions)).get(nameOf({ agent, connection }));
   }
@@ -77,7 +77,7 @@ export class RouteReleaser {
     return this.#running.get(p) ?? Promise.resolve();
   }
 
-  /** One run at a time of each partition: one that Redis does not take holds up no other. */
+  /** Each partition has one run at a time, so a failing partition does not hold up the others. */
   async #send(p: number): Promise<void> {
     const unreleased = this.#of(p);
     while (unreleased.size > 0) {
@@ -96,7 +96,7 @@ export class RouteReleaser {
     for (const route of routes) if (unreleased.get(nameOf(route)) === route) unreleased.delete(nameOf(route));
   }
 
-  /** Of several epochs of one connection all are released: it has given up each of them. */
+  /** If a connection gave up several epochs of one agent, one release covers all of them. */
   #add(unreleased: Map<string, Route>, route: Route): void {
     const before = unreleased.get(nameOf(route));
     const isOfSeveral = before !== undefined && before.epoch !== route.epoch;
@@ -117,8 +117,9 @@ function nameOf({ agent, connection }: Pick<Route, "agent" | "connection">): str
 }
 
 /**
- * Has the pod that has an agent close its connection, whichever pod that is.
- * @returns false when no pod has it. @throws ServiceError `unavailable`: nothing was done, or it is not known.
+ * Asks the pod that has an agent to close the agent's connection.
+ * @returns false if no pod has the agent.
+ * @throws ServiceError `unavailable`: nothing was done, or the outcome is unknown.
  */
 export async function disconnect(link: RedisCalls, window: ProcessWindow, agent: string): Promise<boolean> {
   const p = partitionOf(agent, window.partitions);
@@ -136,8 +137,9 @@ export interface RouteMark extends Route {
 }
 
 /**
- * Marks routes of one pod whose connections are congested, and clears the marks of those that no longer are, whose agents are told at
- * their next heartbeats what waits. Connection and epoch are compared, so a late one never touches a newer owner's route. Source: docs/protocol.md#slow-readers.
+ * Marks the routes of congested connections of one pod, and clears the marks of connections that caught up. The agents
+ * of a cleared route learn what waits with their next heartbeats. Redis compares connection and epoch, so a late call
+ * never changes a newer owner's route. Source: docs/protocol.md#slow-readers.
  */
 export class CongestionMarks {
   readonly #link: RedisCalls;
@@ -150,7 +152,7 @@ export class CongestionMarks {
     this.#pod = options.pod;
   }
 
-  /** Sent at once, so that registers and heartbeats that are accepted later find them. @throws ServiceError `unavailable`. */
+  /** Sends at once, so that later registers and heartbeats find the marks. @throws ServiceError `unavailable`. */
   async write(marks: readonly RouteMark[]): Promise<void> {
     await Promise.all(inSlices(marks, this.#window.partitions).map(([p, slice]) => this.#send(p, slice)));
   }
