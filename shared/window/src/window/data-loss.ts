@@ -6,12 +6,12 @@ import type { Promotion, RedisCalls } from "../redis/redis-calls.ts";
 import type { WindowKeys } from "../redis/window-keys.ts";
 import type { ProcessWindow } from "./process-window.ts";
 
-/** Since when something may be missing in a place that lost something, Unix ms. Source: docs/reports.md#complete. */
+/** Unix ms by place: data since then may be missing there. Source: docs/reports.md#complete. */
 export type LostSince = ReadonlyMap<Place, number>;
 
 /**
- * Notes in the control slot which partitions a replica took over that nobody had asked to, and tells the log. All that see a
- * promotion note it, once the primary that they note it at can be reached; the earliest time counts.
+ * Notes in the control slot which places a replica took over without being asked, and logs it. Every process that sees
+ * a promotion notes it once it reaches the primary of the control slot. The earliest time counts.
  */
 export function notePromotions(link: RedisCalls, window: ProcessWindow, logger: Logger): void {
   const unnoted = new Map<Place, number>();
@@ -23,7 +23,7 @@ export function notePromotions(link: RedisCalls, window: ProcessWindow, logger: 
     }
     logger.warn({ link: link.name, places }, "a replica was promoted: what its primary took last may be lacking");
   });
-  // Runs after a promotion was told, and after each link that goes up, until it is done.
+  // Runs after a promotion and after each link that goes up, until the note is written.
   link.onUsable(async () => {
     if (unnoted.size === 0) return;
     const noted = new Map(unnoted);
@@ -33,11 +33,11 @@ export function notePromotions(link: RedisCalls, window: ProcessWindow, logger: 
 }
 
 /**
- * Promotions that this process has seen itself. They count in its own reports at once: who notes them may not have reached
- * the control slot yet.
+ * Promotions that this process saw itself. Its own reports count them at once: the note may not have reached the
+ * control slot yet.
  */
 export class SeenPromotions {
-  /** The last of each place, monotonic ms. */
+  /** The last promotion of each place. Times are monotonic ms. */
   readonly #seen = new Map<Place, { readonly lackingSince: number; readonly seenAt: number }>();
 
   constructor(link: RedisCalls, partitions: number) {
@@ -47,18 +47,23 @@ export class SeenPromotions {
     });
   }
 
-  /** Those seen since a window began to keep state. @param keys of that window. @param now Unix ms by the clock of Redis. */
+  /**
+   * The promotions since a window began to keep state.
+   * @param keys of that window.
+   * @param now Unix ms by the clock of Redis.
+   */
   in(keys: WindowKeys, now: number): LostSince {
     const unixTimeOf = (monotonicMs: number) => Math.floor(now - (performance.now() - monotonicMs));
     const seen = [...this.#seen].filter(([, { seenAt }]) => unixTimeOf(seenAt) > beginningOf(keys));
-    // Of a primary that this process never reached, or whose replicas it never knew to follow, nothing later is known.
+    // `lackingSince` is not finite if this process never reached the former primary, or never knew it to have replicas.
+    // Then all data since the beginning may be missing.
     const sinceOf = (lackingSince: number) =>
       Number.isFinite(lackingSince) ? unixTimeOf(lackingSince) : beginningOf(keys);
     return new Map(seen.map(([place, { lackingSince }]) => [place, sinceOf(lackingSince)]));
   }
 }
 
-/** @param lackingSince of each place, as of a promotion. @throws ServiceError `unavailable`. */
+/** @param lackingSince by place: `lackingSince` of a promotion. @throws ServiceError `unavailable`. */
 export async function recordPromotions(
   link: RedisCalls,
   window: ProcessWindow,
@@ -79,14 +84,14 @@ function placesOf({ hasSlot }: Promotion, partitions: number): Place[] {
   return hasSlot(CONTROL_SLOT) ? ["control", ...promoted] : promoted;
 }
 
-/** What a window may lack, by the names of its keys and what was noted of promotions. Pure. */
+/** Finds what a window may lack, from its key names and the noted promotions. Pure. */
 export function lostSinceOf(keys: WindowKeys, promoted: string): LostSince {
   const { number, generations } = keys;
   const lostSince = new Map<Place, number>();
   for (const [, place, since] of promoted.matchAll(/(\w+)@(\d+) /g)) {
     lostSince.set(place === "control" ? place : Number(place), Number(since));
   }
-  // State of a window that began empty is as old as the window; what was lost since begins later.
+  // In a window that began empty, all state is as old as the window. A later generation shows a loss.
   const began = beginningOf(keys);
   for (const [p, generation] of generations.entries()) {
     if (generation !== null && generation > began) lostSince.set(p, generation);
@@ -95,7 +100,7 @@ export function lostSinceOf(keys: WindowKeys, promoted: string): LostSince {
   return lostSince;
 }
 
-/** Since when state is kept that no loss has ended, Unix ms. */
+/** Unix ms: start of the oldest state that no loss has ended. */
 function beginningOf(keys: WindowKeys): number {
   return Math.min(...knownIn(keys));
 }

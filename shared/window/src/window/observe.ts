@@ -17,7 +17,7 @@ interface ObservedWindow {
   readonly current: Pick<WindowIdentity, "deployId" | "startedAt">;
 }
 
-/** When the window began, and how many of its partitions the service's calls do not reach. */
+/** Registers metrics: when the window began, and how many of its partitions are out of reach. */
 export function observeWindow(metrics: ServiceMetrics, redis: RedisCalls, window: ObservedWindow): void {
   metrics.gauge("relay_partitions_out_of_reach", () => [["", outOfReach(redis, window.partitions).length]]);
   metrics.gauge("relay_window_start_time_seconds", () =>
@@ -26,7 +26,9 @@ export function observeWindow(metrics: ServiceMetrics, redis: RedisCalls, window
 }
 
 /**
- * State of the service's links to Redis, why one is down, how long calls take; how full each Redis is, its clock, and what follows it. @param others links that make no calls.
+ * Registers metrics of the links to Redis: state, cause of a failure, call times. Also of each Redis: memory, clock and
+ * replicas.
+ * @param others links that make no calls.
  */
 export function observeLinks(
   metrics: ServiceMetrics,
@@ -35,7 +37,8 @@ export function observeLinks(
 ): void {
   const seconds = metrics.histogram("relay_redis_call_seconds");
   const failures = metrics.counter("relay_redis_failures_total");
-  // A cluster whose nodes are not known yet is down as a whole: without a series no alert would tell of it.
+  // Before the nodes of a cluster are known, the cluster counts as one link that is down. Without a series no alert
+  // would fire.
   const links = () => [...(redis.links.length === 0 ? [redis] : redis.links), ...others()];
   metrics.gauge("relay_redis_up", () => links().map((link) => [link.name, link.up ? 1 : 0]));
   metrics.gauge("relay_redis_memory_ratio", () => redis.links.map(({ name, memory }) => [name, memory.ratio]));
@@ -47,7 +50,7 @@ export function observeLinks(
   metrics.gauge("relay_redis_replicas", () => ofReplicas(({ count }) => count));
   metrics.gauge("relay_redis_replica_lag_bytes", () => ofReplicas(({ lagBytes }) => lagBytes));
   const promotions = metrics.counter("relay_promotions_total");
-  // One that has no slots, as when it is taken away, forgets nothing.
+  // A replaced primary without slots, such as one that is removed, loses nothing.
   redis.onPromotion(({ hasSlot }) => {
     if (Array.from({ length: SLOTS }, (_, slot) => slot).some(hasSlot)) promotions.add("");
   });
@@ -60,12 +63,15 @@ export function observeLinks(
   });
 }
 
-/** What was counted and is missing from the reports. */
+/** Registers the metric of counts that are missing from the reports. */
 export function observeCounters(metrics: ServiceMetrics, counters: Counters): void {
   metrics.counterOf("relay_counts_lost_total", () => [["", counters.lost]]);
 }
 
-/** Envelopes by type and outcome, limits of sessions, deliveries by status, and how many envelopes one call to Redis carried. */
+/**
+ * Registers metrics of envelopes by type and outcome, reached session limits, deliveries by status, and envelopes per
+ * Redis call.
+ */
 export function observeAcceptance(
   metrics: ServiceMetrics,
   ...accepting: readonly { observe(observer: AcceptanceObserver): void }[]
@@ -89,24 +95,24 @@ export function observeAcceptance(
   for (const one of accepting) one.observe(observer);
 }
 
-/** The sender chooses the word in `message.<word>`: a label value for each would let agents fill the memory. */
+/** The sender chooses the word in `message.<word>`. A label value for each word would let agents fill the memory. */
 function typeLabel(type: string): string {
   return type.startsWith("message.") ? "message" : type;
 }
 
-/** Between two looks; after a line it is longer: what comes and goes does not fill the log. */
+/** Pause between two looks. It is longer after a log line, so that a flapping link does not fill the log. */
 const LOOK_MS = 1000;
 const LOOK_AFTER_LINE_MS = 5000;
 
 /**
- * Tells the log which partitions of a cluster a service's calls do not reach, and when they are back: one line for all that
- * changed. Nothing is asked of Redis: its link says it. With one partition the lines of the link say the same.
+ * Logs which partitions of a cluster are out of reach, and when they are back. One line covers all that changed. The
+ * links know it, so nothing is asked of Redis. With one partition the link's own lines say the same.
  */
 export class ReachLog implements Service {
   readonly #link: RedisCalls;
   readonly #partitions: number;
   readonly #logger: Logger;
-  /** Out of reach, as it was told last. */
+  /** The partitions that the last line named. */
   #told: readonly number[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -140,8 +146,8 @@ export class ReachLog implements Service {
 }
 
 /**
- * Has each window that a service enters, and each change of the keys file that it takes, in its audit log: none of a file
- * that was written again as it was.
+ * Writes each window that a service enters, and each change of the keys file, to its audit log. A rewrite of the file
+ * without a change is not written.
  */
 export function auditWindowsAndKeys(audit: AuditLog, window: ProcessWindow, keys: KeyStore): void {
   if (!audit.isKept) return;

@@ -19,25 +19,26 @@ import {
   readPartitions,
 } from "./records.ts";
 
-/** What names a process window. Source: docs/redis.md#the-process-window. */
+/** Names and keys of a process window. Source: docs/redis.md#the-process-window. */
 export interface WindowIdentity {
   readonly id: string;
   /** Unix ms. */
   readonly startedAt: number;
   readonly deployId: string;
-  /** Salt of visitor ids and address hashes; lives as long as the window, in memory and Redis only. */
+  /** Salt of visitor ids and address hashes. It lives as long as the window, in memory and in Redis only. */
   readonly salt: string;
   readonly partitions: number;
   readonly keys: WindowKeys;
 }
 
 /**
- * The window that is open. One that somebody began to open is opened to the end; where there is none, or a part of one was
- * lost, the next is opened, in which the partitions that are there keep their state. One that is out of reach is not lost: the
- * window is open without it.
- * @param options.deployId of a window that follows none.
- * @throws LinkDownError `partitions` when the window has another number of them, `layout` when it is another version's; ServiceError
- * `unavailable`.
+ * Finds the open window, or opens the next one. An opening that another process began is finished. If there is no
+ * window, or a part of it was lost, the next one is opened. There, the partitions that were not lost keep their state.
+ * A partition that is out of reach is not lost: the window is open without it.
+ * @param options.deployId of a window without a predecessor.
+ * @throws LinkDownError `partitions` if the window has another number of partitions, `layout` if it has another
+ * version's layout.
+ * @throws ServiceError `unavailable`.
  */
 export async function findOrOpenWindow(
   link: RedisCalls,
@@ -49,7 +50,7 @@ export async function findOrOpenWindow(
     const last = lastWindowOf(control, records);
     if (last !== null) checkFitting(last, partitions);
     if (control !== null && isWhole(control, records)) {
-      // Where it is open already, too: whether this service can write here is part of the answer.
+      // Also if the window is already open: the write shows whether this service can write here.
       if (await endOpening(link, control)) return identityOf(control, records);
       continue;
     }
@@ -59,8 +60,9 @@ export async function findOrOpenWindow(
 }
 
 /**
- * The same of who opens none.
- * @throws LinkDownError `partitions`, `layout`; ServiceError `unavailable`, also while none is open.
+ * Finds the open window and opens none.
+ * @throws LinkDownError `partitions` or `layout`.
+ * @throws ServiceError `unavailable`, also while no window is open.
  */
 export async function findWindow(link: RedisCalls, partitions: number): Promise<WindowIdentity> {
   const control = await readControl(link);
@@ -71,7 +73,10 @@ export async function findWindow(link: RedisCalls, partitions: number): Promise<
   return identityOf(control, records);
 }
 
-/** One window, of which two readings may have reached different partitions. The first of them where the second adds nothing. */
+/**
+ * Joins two readings of one window that reached different partitions.
+ * @returns `first` itself if `second` adds nothing.
+ */
 export function joinReadings(first: WindowIdentity, second: WindowIdentity): WindowIdentity {
   const [known, found] = [first.keys.generations, second.keys.generations];
   if (!found.some((generation, p) => generation !== null && known[p] === null)) return first;
@@ -79,7 +84,7 @@ export function joinReadings(first: WindowIdentity, second: WindowIdentity): Win
   return { ...first, keys: new WindowKeys(first.startedAt, generations) };
 }
 
-/** Who counts another number of partitions than the control slot, or has another layout, raises none. */
+/** A process whose number of partitions or layout differs from the control slot raises no partition. */
 async function readOrRaise(link: RedisCalls, control: ControlRecord | null, partitions: number): Promise<Reached[]> {
   const isOurs = control?.partitions === partitions && control.layout === LAYOUT;
   if (isOurs && control.state === "opening") return await raisePartitions(link, control);
@@ -87,14 +92,15 @@ async function readOrRaise(link: RedisCalls, control: ControlRecord | null, part
 }
 
 /**
- * To be asked after the control slot: a partition that is behind it then was lost, and is not one that is still to be raised.
- * Where the control slot was lost, or says another number, any partition that there may be can say how many there are.
+ * Must be asked after the control slot. Then a partition behind the control slot was lost, and is not one that is still
+ * to be raised. If the control slot was lost, or has another number of partitions, any possible partition can tell the
+ * number.
  */
 async function readRecords(link: RedisCalls, control: ControlRecord | null, partitions: number): Promise<Reached[]> {
   return await readPartitions(link, control?.partitions === partitions ? partitions : PARTITION_TAGS.length);
 }
 
-/** @throws LinkDownError where this service would read and write what others do not. */
+/** @throws LinkDownError if this service would read and write other keys than the window's services. */
 function checkFitting(last: Pick<ControlRecord, "partitions" | "layout">, partitions: number): void {
   if (last.layout !== LAYOUT) {
     throw new LinkDownError("layout", `the open window has layout ${last.layout}, that of this version is ${LAYOUT}`);
@@ -104,7 +110,7 @@ function checkFitting(last: Pick<ControlRecord, "partitions" | "layout">, partit
   throw new LinkDownError("partitions", text);
 }
 
-/** Whether nothing of a window was lost: the salt is there, and each partition that is in reach is in it. */
+/** Whether no part of a window was lost: the salt exists, and each reachable partition is in the window. */
 function isWhole({ id, state, salt }: ControlRecord, records: readonly Reached[]): boolean {
   return state !== "" && salt !== "" && records.every((record) => !isRecord(record) || record.id === id);
 }
@@ -116,12 +122,13 @@ function identityOf(control: ControlRecord, records: readonly Reached[]): Window
 }
 
 /**
- * The process window that this service works in. Every write names it; when the open window is another one, the write does
- * nothing, the service adopts the open one and writes again. A window with another number of partitions is not adopted:
- * the service would look for agents where they are not, so its link goes down and everything is refused.
+ * The process window that this service works in. Every write names it. If another window is open, the write does
+ * nothing. Then the service adopts the open window and writes again. It adopts no window with another number of
+ * partitions, because it would look for agents in the wrong place. Its link goes down instead, and everything is
+ * refused.
  */
 export class ProcessWindow implements Service {
-  /** How many the window has, or it is not adopted. */
+  /** Number of partitions. A window with another number is not adopted. */
   readonly partitions: number;
   readonly #link: RedisCalls;
   readonly #deployId: string | null;
@@ -129,11 +136,11 @@ export class ProcessWindow implements Service {
   readonly #listeners: (() => Promise<void> | void)[] = [];
   #current: WindowIdentity | undefined;
   #adopting: Promise<WindowIdentity> | undefined;
-  /** Pending while the listeners do their work in a window that was adopted. */
+  /** Pending while listeners run for a window that was just adopted. */
   #entering: Promise<unknown> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param options.deployId opens a window when there is none; null (ops-reporting) only ever reads. */
+  /** @param options.deployId opens a window if there is none. Null (ops-reporting) never opens one. */
   constructor(options: {
     readonly link: RedisCalls;
     readonly partitions: number;
@@ -152,7 +159,7 @@ export class ProcessWindow implements Service {
     options.link.onMoved(() => void this.adoptIfChanged().catch(() => {}));
   }
 
-  /** From here on another window, or a loss, is noticed without anything being written. */
+  /** From now on the service notices another window, or a loss, even if it writes nothing. */
   async start(): Promise<void> {
     this.#timer = setInterval(() => void this.adoptIfChanged().catch(() => {}), REDIS_LIMITS.windowFollowMs);
   }
@@ -172,8 +179,8 @@ export class ProcessWindow implements Service {
   }
 
   /**
-   * The window adopted last, its listeners done, or else the one that is open. Nobody waits while Redis is only asked whether there
-   * is another one, which takes long while a part of it is out of reach: it refuses what is written to a window that was replaced.
+   * The last adopted window once its listeners are done, or else the open one. It does not wait while Redis is only
+   * asked for a newer window, because an unreachable part makes that slow. Redis refuses writes to a replaced window.
    * @throws ServiceError `unavailable`.
    */
   async known(): Promise<WindowIdentity> {
@@ -183,8 +190,8 @@ export class ProcessWindow implements Service {
   }
 
   /**
-   * Adopts the window that is open, where it is another one, a part of it was lost, or one that was out of reach answers: one
-   * whose writes are few finds out.
+   * Adopts the open window if it is another one, if a part was lost, or if an unreachable part answers again. A service
+   * that seldom writes finds out this way.
    * @throws ServiceError `unavailable`.
    */
   async adoptIfChanged(): Promise<void> {
@@ -198,15 +205,15 @@ export class ProcessWindow implements Service {
   }
 
   /**
-   * Runs as soon as another window than the last one is adopted, before anything is written to it: a listener may not
-   * wait for `known` or `inWindow`. When one fails, the adoption does, and the next one runs them again.
+   * Runs as soon as another window is adopted, before anything is written to it. So a listener may not wait for `known`
+   * or `inWindow`. If a listener fails, the adoption fails, and the next adoption runs all listeners again.
    */
   onChange(listener: () => Promise<void> | void): void {
     this.#listeners.push(listener);
   }
 
   /**
-   * Asks Redis which window is open, and opens one when there is none, or a part of it was lost.
+   * Asks Redis for the open window. Opens one if there is none, or if a part of it was lost.
    * @throws ServiceError `unavailable`.
    */
   adoptOpenWindow(): Promise<WindowIdentity> {
@@ -217,9 +224,9 @@ export class ProcessWindow implements Service {
   }
 
   /**
-   * Writes or reads in the known window; when another one is open, adopts it and does so again.
-   * @param act resolves null when another window is open and nothing was done.
-   * @throws ServiceError `unavailable`, also when the window changes again and again.
+   * Writes or reads in the known window. If another window is open, adopts it and tries again.
+   * @param act resolves with null if another window is open and it did nothing.
+   * @throws ServiceError `unavailable`, also if the window changes again and again.
    */
   async inWindow<T>(act: (window: WindowIdentity) => Promise<T | null>): Promise<T> {
     for (let attempt = 0; attempt < REDIS_LIMITS.windowAttempts; attempt += 1) {
@@ -231,8 +238,9 @@ export class ProcessWindow implements Service {
   }
 
   /**
-   * Reads in one partition of the window that is open, and again where another one was open by then: Redis is asked for its id
-   * behind what is read. @param read sends what it reads before it first waits.
+   * Reads in one partition of the open window. Redis is asked for the window id after the read. If the id differs, it
+   * reads again in the open window.
+   * @param read sends its commands before its first await.
    * @throws ServiceError `unavailable`.
    */
   async read<T>(partition: number, read: (keys: PartitionKeys) => Promise<T>): Promise<T> {

@@ -13,30 +13,33 @@ import { everyPartition } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { ProcessWindow, WindowIdentity } from "./process-window.ts";
 
-/** Of the window: when it began, and the present time, both Unix ms. */
+/** Start of the window and present time, Unix ms. */
 export interface WindowTimes {
   readonly now: number;
   readonly windowStartedAt: number;
 }
 
-/** By the clock of this process, which is near enough to the one of Redis to tell young windows from old ones. */
+/** Uses the clock of this process. It is close enough to the clock of Redis to tell a young window from an old one. */
 export function timesOf({ startedAt }: WindowIdentity): WindowTimes {
   return { now: Date.now(), windowStartedAt: startedAt };
 }
 
-/** When a young window began, to the second; null of an older one. A young one says little of who was not seen in it. Pure. */
+/**
+ * Start of a young window, to the second, or null for an older window. An agent that a young window has not seen may
+ * still exist. Pure.
+ */
 export function youngSince({ now, windowStartedAt }: WindowTimes): string | null {
   if (now - windowStartedAt >= WINDOW_LIMITS.youngMs) return null;
   return new Date(windowStartedAt).toISOString().replace(/\.\d+/, "");
 }
 
-/** The time in which somebody was not seen, in words. Pure. */
+/** Words for the time in which an agent was not seen. Pure. */
 export function inWindow(times: WindowTimes): string {
   const since = youngSince(times);
   return since === null ? "in this window" : `since this window began at ${since}`;
 }
 
-/** What to do about the connectors, by their counts. @param connections of all pods. */
+/** Advice about the connectors, by the counts of their agents. @param connections of all pods. */
 export function fleetAdvice(counts: PresenceCounts, times: WindowTimes, connections = 0): string {
   if (counts.ok > 0) return "Check your target with /api/onboarding/check-online, then request a session.";
   if (connections > 0) {
@@ -48,19 +51,20 @@ export function fleetAdvice(counts: PresenceCounts, times: WindowTimes, connecti
   return `No agent was seen ${inWindow(times)}: connect a connector and send a signed agent.register.`;
 }
 
-/** How much of the window a service reaches. */
+/** The parts of the window that a service reaches. */
 export interface WindowReach {
-  /** Of the partitions that answer. */
+  /** Counts of the partitions that answer. */
   readonly counts: PresenceCounts;
-  /** Partitions that do not. */
+  /** Partitions that do not answer. */
   readonly silent: readonly number[];
-  /** False while nobody can tell which window is open, and the one that is known is gone on with. */
+  /** False while the open window cannot be read, and the service goes on in the known one. */
   readonly hasControl: boolean;
 }
 
 /**
- * Asks for the open window, since a service that has written nothing since a reset does not know of the new one, then each
- * partition. Resolves with the reason where nothing answers, or no window is known.
+ * Asks for the open window, then counts each partition. A service that has written nothing since a reset does not know
+ * of the new window.
+ * @returns the reason if nothing answers, or if no window is known.
  */
 export async function reachWindow(
   link: RedisCalls,
@@ -84,12 +88,15 @@ export async function reachWindow(
   return { counts: sumOfCounts(answered), silent, hasControl: fault === null };
 }
 
-/** Redis answered, and has no window that is open. */
+/** True if Redis answered and has no open window. */
 function isWindowless(fault: unknown): boolean {
   return fault instanceof ServiceError && fault.cause === undefined;
 }
 
-/** Whether a server that cannot be used for the control slot has the partition, too. Slots come and go one by one. */
+/**
+ * True if the partition is on the server that failed for the control slot. A cluster moves slots one by one, so a fault
+ * of kind `slots` is not shared.
+ */
 function sharesFault(link: RedisCalls, p: number, fault: unknown): boolean {
   if (linkDown(fault).kind === "slots") return false;
   return link.serverOf(partitionKeys.window(p)) === link.serverOf(controlKeys.window);
@@ -103,19 +110,19 @@ function reachReason(fault: unknown): NotReadyReason {
   return kindOf(fault) ?? "no_window";
 }
 
-/** Null of a fault that is not the link's. */
+/** Null if Redis answered and has no open window. */
 function kindOf(fault: unknown): RedisDownKind | null {
   return isWindowless(fault) ? null : linkDown(fault).kind;
 }
 
-/** What readiness is read from. */
+/** Sources of the readiness. */
 export interface ReadinessSources {
   readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly presenceStore: PresenceStore;
-  /** Of a service that reads the keys file. */
+  /** Set in a service that reads the keys file. */
   readonly keys?: { readonly isBehind: boolean };
-  /** A pod that carries connections. */
+  /** Set in a pod that carries connections. */
   readonly pod?: { readonly isReady: () => boolean; readonly channel: PodChannel };
 }
 
@@ -127,7 +134,7 @@ const ADVICE: Readonly<Record<NotReadyReason, string>> = {
   not_accepting: "Wait until the pod has started; one that is draining takes no connections any more.",
 };
 
-/** The first that applies is given. */
+/** The readiness gives the advice of the first degradation. */
 const DEGRADED_ADVICE: Readonly<Record<Degradation, string>> = {
   control_slot:
     "Bring back the primary that has the control slot, or a replica of it; where both are gone, or came back empty, run create-cluster.ts. No service that starts is ready meanwhile; this one goes on in the window that it knows.",
@@ -139,7 +146,7 @@ const DEGRADED_ADVICE: Readonly<Record<Degradation, string>> = {
     "Make the file that RELAY_KEYS_FILE names readable and valid again: the log says what is wrong with it. The keys that were read before go on meanwhile, also those that were revoked since.",
 };
 
-/** The state of a service: read within a second, also while Redis is away. */
+/** Reads the state of a service. Resolves within a second, also while Redis is away. */
 export async function readReadiness(
   service: ServiceName,
   { link, window, presenceStore, keys, pod }: ReadinessSources,
@@ -178,7 +185,10 @@ function adviceOn(reason: NotReadyReason | null, degradation: Degradation | unde
   return degradation === undefined ? undefined : DEGRADED_ADVICE[degradation];
 }
 
-/** Why a pod takes no connections; null where it does. @param isReached whether some partition both answers and is heard. */
+/**
+ * Why a pod takes no connections, or null if it takes them.
+ * @param isReached whether some partition both answers and is heard.
+ */
 function reasonOf(pod: ReadinessSources["pod"], isReached: boolean): NotReadyReason | null {
   if (pod === undefined || (pod.isReady() && isReached)) return null;
   const { ready, downKind } = pod.channel;
@@ -187,8 +197,8 @@ function reasonOf(pod: ReadinessSources["pod"], isReached: boolean): NotReadyRea
 }
 
 /**
- * Handler of /ready: 200 when Redis answers in a known window, and the pod's own channel where it has one; else a problem
- * document that has the same members.
+ * Handler of /ready. It answers 200 if Redis answers in a known window and, in a pod, the channel works. Else it throws
+ * a problem document with the same members.
  */
 export function readyHandler(service: ServiceName, sources: ReadinessSources): Handler<"ready"> {
   return async () => {

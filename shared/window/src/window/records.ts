@@ -5,54 +5,61 @@ import { everyPartition } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 
 /**
- * What Redis keeps of a process window: one record in the control slot, one in each partition. Each change is a compare-and-set in
- * one slot, and may be made again. Every function throws ServiceError `unavailable`. Source: docs/redis.md#the-process-window.
+ * Records of a process window in Redis: one in the control slot, one in each partition. Each change is a
+ * compare-and-set in one slot, and may be repeated. Every function throws ServiceError `unavailable`.
+ * Source: docs/redis.md#the-process-window.
  */
 
-/** What the control slot and each partition say, so that the partitions know it when the control slot is lost. */
+/**
+ * Fields that the control slot and each partition hold, so that the partitions know them if the control slot is lost.
+ */
 interface WindowRecord {
   readonly id: string;
-  /** When the window began, Unix ms: later than every one before. */
+  /** Unix ms: when the window began. Later than the number of every earlier window. */
   readonly number: number;
   readonly deployId: string;
   readonly partitions: number;
-  /** Number of the last window that began with none of the state of before, this one or an older one. */
+  /** Number of the last window that began without earlier state: this one or an older one. */
   readonly since: number;
-  /** That of the version that opened it. */
+  /** Layout of the version that opened the window. */
   readonly layout: number;
 }
 
 /**
- * Of what Redis keeps: names, fields and channel lines. It changes when services of the version before and of this one cannot
- * share a window; those of another layout than the window's are not ready. Source: docs/upgrading.md#redis.
+ * Version of the data in Redis: names, fields and channel lines. It changes if services of the previous version and of
+ * this one cannot share a window. Services whose layout is not the window's are not ready.
+ * Source: docs/upgrading.md#redis.
  */
 export const LAYOUT = 1;
 
-/** Of the control slot: which window there is. */
+/** Record in the control slot: the current window. */
 export interface ControlRecord extends WindowRecord {
-  /** Another word is that of an older version. */
+  /** Empty if it was lost. An older version may have written another word. */
   readonly state: "opening" | "open" | "";
-  /** Empty when it was lost. */
+  /** Empty if it was lost. */
   readonly salt: string;
 }
 
-/** Of one partition: the window that it is in, and the generation of its state, Unix ms too. A lost one has no id. */
+/**
+ * Record of one partition: the window that it is in, and the generation of its state in Unix ms. A lost record has no
+ * id.
+ */
 export interface PartitionRecord extends WindowRecord {
   readonly generation: number;
 }
 
-/** A record, or why its partition is out of reach. */
+/** A record, or the error of an unreachable partition. */
 export type Reached = PartitionRecord | ServiceError;
 
-/** A window that is to begin. */
+/** A window to begin. */
 export interface Beginning {
   readonly partitions: number;
   readonly deployId: string;
-  /** Null where it begins with none of the state of before. */
+  /** Null to begin without earlier state. */
   readonly since: number | null;
 }
 
-/** Null when there is none. */
+/** Null if there is no window. */
 export async function readControl(link: RedisCalls): Promise<ControlRecord | null> {
   const reply = (await link.run("read_window", [controlKeys.window, controlKeys.salt])) as string[];
   if (reply.length === 0) return null;
@@ -64,16 +71,17 @@ export async function readControl(link: RedisCalls): Promise<ControlRecord | nul
   return { id, deployId, state, salt, ...numbers, layout: layoutOf(layout) };
 }
 
-/** @throws ServiceError `unavailable` when all of them are out of reach. */
+/** @throws ServiceError `unavailable` if all partitions are out of reach. */
 export async function readPartitions(link: RedisCalls, partitions: number): Promise<Reached[]> {
   const fields = ["id", "number", "generation", "since", "deploy_id", "partitions", "layout"];
   return await ofEach(partitions, (p) => link.command("HMGET", partitionKeys.window(p), ...fields));
 }
 
 /**
- * What the last window was: the latest that the control slot and the partitions know of, since either may have lost something, also
- * to a replica that was behind. Null where they say that there was none.
- * @throws ServiceError `unavailable` when the only one that may know is out of reach.
+ * The latest window that the control slot and the partitions know. Each of them may have lost data, also through a
+ * promoted replica that was behind.
+ * @returns null if all say that there was none.
+ * @throws ServiceError `unavailable` if only an unreachable partition may know.
  */
 export function lastWindowOf(control: ControlRecord | null, records: readonly Reached[]): WindowRecord | null {
   const ofPartitions = records.filter(isRecord).filter(({ partitions }) => partitions > 0);
@@ -86,8 +94,8 @@ export function lastWindowOf(control: ControlRecord | null, records: readonly Re
 }
 
 /**
- * Begins the opening of the next window, whose number is later than those of the last one and of all partitions.
- * @returns false when another one has taken the last one's place: nothing was done.
+ * Begins to open the next window. Its number is later than the last window's and every partition's.
+ * @returns false if another window replaced the last one. Then nothing was done.
  */
 export async function beginWindow(
   link: RedisCalls,
@@ -102,8 +110,8 @@ export async function beginWindow(
 }
 
 /**
- * Takes every partition that is in reach into a window that is being opened; one that is in a later window stays there.
- * @throws ServiceError `unavailable` when all of them are out of reach.
+ * Takes every reachable partition into a window that is being opened. A partition in a later window stays there.
+ * @throws ServiceError `unavailable` if all partitions are out of reach.
  */
 export async function raisePartitions(link: RedisCalls, control: ControlRecord): Promise<Reached[]> {
   const { id, number, since, deployId, partitions, layout } = control;
@@ -111,7 +119,7 @@ export async function raisePartitions(link: RedisCalls, control: ControlRecord):
   return await ofEach(partitions, (p) => link.run("raise_window", [partitionKeys.window(p)], args));
 }
 
-/** @returns false when there is another window. */
+/** @returns false if there is another window. */
 export async function endOpening(link: RedisCalls, { id }: ControlRecord): Promise<boolean> {
   return (await link.run("open_window", [controlKeys.window], [id])) === 1;
 }
@@ -141,12 +149,12 @@ function recordOf([id, number, generation, since, deployId, partitions, layout]:
   return { ...names, partitions: Number(partitions ?? 0), ...numbers, layout: layoutOf(layout ?? "") };
 }
 
-/** Versions before layouts were counted have the first one. */
+/** A record without a layout is from a version before layouts, which is layout 1. */
 function layoutOf(text: string): number {
   return text === "" ? 1 : Number(text);
 }
 
-/** A random id; a window's name tells nothing about it. */
+/** A random id, so that a window's name reveals nothing. */
 function newWindowId(): string {
   return `win_${randomBytes(12).toString("hex")}`;
 }

@@ -6,26 +6,29 @@ import type { WindowKeys } from "../redis/window-keys.ts";
 import { findOrOpenWindow, type WindowIdentity } from "./process-window.ts";
 import { beginWindow, isRecord, LAYOUT, lastWindowOf, readControl, readPartitions } from "./records.ts";
 
-/** How many keys Redis looks at in one step. */
+/** Keys that Redis scans in one step. */
 const PAGE = 1000;
 
-/** What outlives windows: the records of the last one, and what guards against repeats and floods, which ends by itself. */
+/**
+ * Keys that outlive windows: the records of the last window, and the guards against repeats and floods. The guards
+ * expire.
+ */
 const LASTING: ReadonlySet<string> = new Set([
   ...Object.values(controlKeys),
   ...PARTITION_TAGS.map((_, p) => partitionKeys.window(p)),
 ]);
 const LASTING_PATTERN = /^relay:\{\w+\}:(?:seen:\d+$|pods$|(?:shares|limit|idempotency|idempotency-body):)/;
-/** The part of a name that all keys of one kind and generation share, which ends with a time: window-keys.ts. */
+/** First part of a name, shared by all keys of one kind and generation. It ends with a time (window-keys.ts). */
 const HEAD = /^relay:\{\w+\}:[a-z-]+:([0-9a-z]{8})(?=$|:)/;
 
-/** What was deleted of windows before. */
+/** What a reset deleted of earlier windows. */
 export interface Sweep {
   readonly deletedKeys: number;
-  /** How many partitions of the window were out of reach: what windows before have left there, the next reset deletes. */
+  /** Partitions of the window that were out of reach. The next reset deletes the old keys there. */
   readonly leftPartitions: number;
 }
 
-/** How many keys of the database are not the relay's. @throws ServiceError `unavailable`. */
+/** Number of keys in the database that are not the relay's. @throws ServiceError `unavailable`. */
 export async function countForeignKeys({ links }: RedisCalls): Promise<number> {
   let foreign = 0;
   for (const link of links)
@@ -34,8 +37,8 @@ export async function countForeignKeys({ links }: RedisCalls): Promise<number> {
 }
 
 /**
- * Deletes what windows before this one, and older versions, have left, in pages; what a later window holds stays. So does all
- * that is out of reach, also of a partition that answers by now: nobody knows which state it has.
+ * Deletes the keys of earlier windows and of older versions, page by page. Keys of a later window stay. Keys of an
+ * unreachable partition stay too, even if it answers by now: nobody knows which state it has.
  */
 export async function deleteOlderKeys(calls: RedisCalls, { startedAt, keys }: WindowIdentity): Promise<Sweep> {
   const isOlder = olderThan(startedAt, keys);
@@ -45,7 +48,7 @@ export async function deleteOlderKeys(calls: RedisCalls, { startedAt, keys }: Wi
   for (const link of calls.links) {
     try {
       for await (const page of pages(link)) {
-        // One command for each slot, as a cluster takes it.
+        // One command for each slot, as a cluster requires.
         for (const inSlot of Map.groupBy(page.filter(isOlder), slotOf).values())
           deletedKeys += Number(await link.command("UNLINK", ...inSlot));
       }
@@ -85,8 +88,8 @@ async function* pages(link: ServerLink): AsyncGenerator<readonly string[]> {
 }
 
 /**
- * What a reset did. Nothing was touched where it is `foreign`: the database holds keys that are not the relay's; or `later_layout`: the
- * window is of services that are newer than this reset.
+ * Result of a reset. The reset changed nothing if the database holds keys that are not the relay's (`foreign`), or if
+ * newer services opened the window (`later_layout`).
  */
 export type ResetOutcome =
   | ({ readonly outcome: "kept" | "opened"; readonly windowId: string } & Sweep)
@@ -94,11 +97,12 @@ export type ResetOutcome =
   | { readonly outcome: "later_layout"; readonly layout: number };
 
 /**
- * Opens a new window when `deployId` or `partitions` differ from the window's, or its layout is an earlier one, or with `force`; safe to race, and to be ended
- * anywhere: who comes next does the rest. Then deletes what windows before have left, but what guards against repeats. No window
- * is begun while any partition is out of reach; one that has begun is opened without those that are lost meanwhile.
- * Source: docs/redis.md#the-process-window.
- * @throws ServiceError `unavailable`; LinkDownError `partitions` when a reset with another number of them overtakes it.
+ * Opens a new window if `deployId` or `partitions` differ from the window's, if its layout is earlier, or with `force`.
+ * Then deletes the keys of earlier windows, except the guards against repeats. Resets may race and may stop anywhere:
+ * the next one does the rest. No window is begun while a partition is out of reach. An opening that has begun ends
+ * without partitions that are lost in between. Source: docs/redis.md#the-process-window.
+ * @throws ServiceError `unavailable`.
+ * @throws LinkDownError `partitions` if a reset with another number of partitions overtakes this one.
  */
 export async function resetWindow(
   link: RedisCalls,
@@ -111,7 +115,7 @@ export async function resetWindow(
     const last = lastWindowOf(control, records);
     const isSame = last?.deployId === deployId && last.partitions === partitions && last.layout === LAYOUT;
     if (isSame && !force) return await enter("kept", link, options);
-    // A pod that was rolled back too far must not take the window from services that it knows nothing of.
+    // A pod that was rolled back too far must not take the window away from newer services.
     if (last !== null && last.layout > LAYOUT && !force) return { outcome: "later_layout", layout: last.layout };
     const outOfReach = records.find((record) => !isRecord(record));
     if (outOfReach !== undefined) throw outOfReach;
