@@ -2,9 +2,9 @@ import { type Command, Redis, type RedisOptions } from "ioredis";
 import { REDIS_LIMITS } from "./limits.ts";
 
 /**
- * Options of a client that never waits for long and sends nothing twice by itself.
+ * Options of a client that never waits long and sends nothing twice by itself.
  * @param url of one Redis.
- * @param retryStrategy milliseconds until the next attempt to connect; asked once a connection that closed.
+ * @param retryStrategy returns ms until the next attempt to connect. Called once for each connection that closed.
  */
 export function clientOptions(
   url: string,
@@ -18,14 +18,14 @@ export function clientOptions(
     replyMapping: "legacy",
     // The link asks for INFO itself, and reads more of it.
     enableReadyCheck: false,
-    // A failed automatic resubscribe is an unhandled rejection (redis/ioredis 2187): the link subscribes by itself.
+    // A failed automatic resubscribe is an unhandled rejection (redis/ioredis 2187). The link subscribes by itself.
     autoResubscribe: false,
-    // What was in flight is not sent again: a counter would count twice.
+    // A resent command would count twice.
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: REDIS_LIMITS.connectTimeoutMs,
-    // A server that hangs does not answer the goodbye either.
+    // A server that hangs does not answer QUIT either.
     disconnectTimeout: REDIS_LIMITS.disconnectTimeoutMs,
     disableClientInfo: true,
     retryStrategy,
@@ -47,7 +47,7 @@ function endpoint(url: string) {
 
 type Stream = Parameters<Redis["sendCommand"]>[1];
 
-/** A command that was given up without an answer. */
+/** The client gave up a command without an answer. */
 export class CommandTimeoutError extends Error {
   constructor() {
     super("Command timed out");
@@ -56,9 +56,9 @@ export class CommandTimeoutError extends Error {
 }
 
 /**
- * A client whose commands are each given up after 450 ms without an answer: in its own `commandTimeout` an answer that came
- * while this process could not run (a pause of the collector, a quota of CPU that is used up) counts as none, for timers
- * run before sockets are read. Here what has arrived is read first.
+ * Gives up each command after 450 ms without an answer, but first reads what has arrived. The `commandTimeout` of
+ * ioredis does not: timers run before sockets are read. So a pause of this process (garbage collector, CPU quota) would
+ * make answers that arrived count as none.
  */
 export class BoundedRedis extends Redis {
   override sendCommand(command: Command, stream?: Stream): unknown {

@@ -22,13 +22,16 @@ import type { Promotion } from "./redis-calls.ts";
 import { RedisLink } from "./redis-link.ts";
 import type { Reply } from "./scripts.ts";
 
-/** One primary of a cluster, and the calls that are under way there. */
+/** One primary of a cluster, with the number of calls under way there. */
 export class ClusterMember {
   readonly link: RedisLink;
-  /** Resolves when the link is up for the first time, or takes too long. */
+  /** Resolves when the link is up for the first time, or when that takes too long. */
   #starting: Promise<void> | undefined;
   #underWay = 0;
-  /** When the server was last known to answer, and the other primaries to hear it, monotonic ms; undefined while both hold. */
+  /**
+   * Monotonic ms: the last time at which the server answered and the other primaries heard it, as far as known.
+   * Undefined while both hold.
+   */
   #silentSince: number | undefined;
   #wasUp = false;
   #isRetired = false;
@@ -52,17 +55,17 @@ export class ClusterMember {
   }
 
   /**
-   * Since when a server may have been replaced unasked, monotonic ms: it cannot be reached, or is cut off from the other primaries, and
-   * refuses everything. Minus infinity when it never answered this process, which may have started long after it died. Undefined of any
-   * other.
+   * Monotonic ms: since when the cluster may have replaced this server unasked. The server is unreachable, or is cut
+   * off from the other primaries and refuses everything. Minus infinity if it never answered this process, which may
+   * have started long after the server died. Undefined for any other server.
    */
   get silentSince(): number | undefined {
     return this.#silentSince;
   }
 
   /**
-   * Since when what it answered may be lacking where it was replaced: not all may have been received before it fell silent. Minus
-   * infinity when nothing is known to have been received.
+   * Since when a replacement may lack what this server answered: replicas may not have received all of it before the
+   * silence. Minus infinity if nothing is known to be received.
    */
   lackingSince(silentSince: number): number {
     return Math.min(silentSince, this.link.receivedUntil ?? Number.NEGATIVE_INFINITY);
@@ -88,13 +91,13 @@ export class ClusterMember {
     }
   }
 
-  /** Stops the link once the calls that are under way have settled; no other may begin. */
+  /** Stops the link when the calls under way have settled. No further call may begin. */
   retire(): void {
     this.#isRetired = true;
     this.#stopWhenIdle();
   }
 
-  /** @param forMs for so long nobody may have heard it before that showed. */
+  /** @param forMs the server may have been unheard for this long before it showed. */
   #fellSilent(forMs: number): void {
     this.#silentSince = Math.min(this.#silentSince ?? Number.POSITIVE_INFINITY, performance.now() - forMs);
   }
@@ -104,7 +107,7 @@ export class ClusterMember {
   }
 }
 
-/** How many nodes are heard, of which the one that knows most is believed. */
+/** Number of nodes to hear. The most trusted answer is believed. */
 const ASKED = 3;
 
 const CUT_OFF = new LinkDownError("slots", "no node answers but those that were cut off");
@@ -115,24 +118,29 @@ export class ClusterInquiry {
   readonly #seeds: readonly string[];
   #believed: Word | undefined;
 
-  /** @param url names some of the nodes. @param name what Redis calls the connections. */
+  /** @param url names some of the nodes. @param name connection name in Redis. */
   constructor(url: string, name: string) {
     this.#name = name;
     this.#seeds = nodeUrlsOf(url) as string[];
   }
 
-  /** The URL of one node, with the scheme and the user of the cluster's. */
+  /** URL of one node, with the scheme and the user of the cluster's URL. */
   urlOf({ host, port }: NodeAddress): string {
     const url = new URL(this.#seeds[0] as string);
     const user = url.username === "" && url.password === "" ? "" : `${url.username}:${url.password}@`;
     return `${url.protocol}//${user}${host.includes(":") ? `[${host}]` : host}:${port}`;
   }
 
-  /** @param links that are up. @throws what the last node said that was asked, when none tells. */
+  /**
+   * @param links that are up.
+   * @throws the failure of a node if no other node answers.
+   * @throws LinkDownError `slots` if only cut-off nodes answer.
+   */
   async ask(links: readonly RedisLink[]): Promise<SlotMap> {
     const { words } = await heard(shuffled(links).slice(0, ASKED).map(askLink));
     const word = this.#best(words);
-    // A map that lacks slots may lack the nodes that have them: whoever believed it would ask nobody else from then on.
+    // A map without some slots may lack the nodes that have them. A process that believed it would never ask those
+    // nodes again.
     const isEnough = word !== undefined && servedSlots(word.map) === SLOTS;
     return this.#believe(isEnough ? word : await this.#askOthers(words));
   }
@@ -150,8 +158,10 @@ export class ClusterInquiry {
   }
 
   /**
-   * Whether a former primary does not know that another has its place: it was cut off when that was decided, and answers as the primary
-   * for a while. One that gave its slots away knows, for a majority of the others did before the relay. @throws ServiceError `unavailable`.
+   * Whether a former primary does not know that another has its place. A primary that was cut off during the election
+   * answers as the primary for a while. A primary that gave its slots away knows it: a majority of the other nodes knew
+   * before the relay did.
+   * @throws ServiceError `unavailable`.
    */
   async isLeftBehind(former: RedisLink, slot: number): Promise<boolean> {
     const { clusterEpoch, map } = await askLink(former);
@@ -164,8 +174,8 @@ export class ClusterInquiry {
   }
 
   /**
-   * Some nodes at once, on connections of their own, and others for those that do not answer. Those of the last map, too: whoever
-   * set a cluster up long ago may have named none that is left.
+   * Asks some nodes at once on their own connections. For each node that does not answer it asks another one. It also
+   * asks the nodes of the last map: the configured nodes may all be gone.
    */
   async #askAnybody(): Promise<Heard> {
     const known = this.#believed === undefined ? [] : nodesIn(this.#believed.map).map((node) => this.urlOf(node));
@@ -203,10 +213,10 @@ export class ClusterInquiry {
   }
 }
 
-/** What came of questions to several nodes. */
+/** Answers of several nodes. */
 interface Heard {
   readonly words: readonly Word[];
-  /** Of one that did not tell. */
+  /** Failure of a node that did not answer. */
   readonly failure: unknown;
 }
 
@@ -220,7 +230,7 @@ function askLink(link: RedisLink): Promise<Word> {
   return askWith((command) => link.command("CLUSTER", command), link.client.options.host);
 }
 
-/** The standing is asked for first: the map is as new as it says, or newer. */
+/** Asks for the standing first. So the map is as new as the standing, or newer. */
 async function askWith(cluster: (command: string) => Promise<Reply>, host = ""): Promise<Word> {
   const [info, slots] = await Promise.all([cluster("INFO"), cluster("SLOTS")]);
   return { ...standingOf(String(info)), map: parseSlotMap(slots, host) };
@@ -233,13 +243,13 @@ function shuffled<T>(items: readonly T[]): T[] {
     .map(([, item]) => item);
 }
 
-/** Characters of a node's id that tell it from the others in metrics and the log, which hold no addresses. */
+/** Metrics and log hold no addresses. These first characters of a node's id tell it from the others. */
 const ID_SHOWN = 8;
 
-/** How soon after the loss of a link the map is asked for. */
+/** Ms from the loss of a link until the map is asked for. */
 const LOST_LINK_MS = 100;
 
-/** The primaries of a cluster and their slots, as far as they are known: kept up to date from `start` on. */
+/** The known primaries of a cluster and their slots, kept up to date from `start` on. */
 export class ClusterMembers {
   readonly #name: string;
   readonly #logger: Logger;
@@ -251,15 +261,16 @@ export class ClusterMembers {
   /** By id and address. */
   #members: ReadonlyMap<string, ClusterMember> = new Map();
   #links: readonly RedisLink[] = [];
-  /** By slot; empty before the first map. */
+  /** By slot. Empty before the first map. */
   #owners: readonly (ClusterMember | undefined)[] = [];
   #refreshing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
   /**
-   * @param joined is told of each new link before it starts, @param moved of each map that differs from the one before, @param
-   * promoted of each primary that could not be reached, or was cut off, and was replaced.
+   * @param options.joined runs for each new link before it starts.
+   * @param options.moved runs for each map that differs from the one before.
+   * @param options.promoted runs for each replaced primary that was unreachable or cut off.
    */
   constructor(options: {
     readonly url: string;
@@ -286,7 +297,7 @@ export class ClusterMembers {
     return this.#owners[slot];
   }
 
-  /** Why nothing can be sent, as long as no map is known; null from then on. */
+  /** Why nothing can be sent while no map is known. Null afterwards. */
   get down(): LinkDownError | null {
     return this.#owners.length > 0 ? null : this.#state.down;
   }
@@ -305,8 +316,8 @@ export class ClusterMembers {
   }
 
   /**
-   * Asks for the map; resolves when it is known, or nobody told. Never twice at once: who asks meanwhile waits for the same.
-   * @param teller is asked and nobody else: it said that it does not have a slot any more, and so knows who has.
+   * Asks for the map. Resolves when the map is known, or when no node told it. Concurrent callers share one question.
+   * @param teller the only member to ask. It said that it no longer has a slot, so it knows which node has it.
    */
   refresh(teller?: ClusterMember): Promise<void> {
     this.#refreshing ??= this.#refresh(teller).finally(() => {
@@ -329,14 +340,17 @@ export class ClusterMembers {
     return this.links.some(({ up }) => up);
   }
 
-  /** Until the map is asked for again: soon while a slot has no primary that takes calls, since another may take its place. */
+  /**
+   * Ms until the next question. Short while a slot has no primary that takes calls, since another primary may take it
+   * over.
+   */
   #pauseMs(): number {
     if (!this.#isUp) return this.#state.nextDelayMs();
     const isComplete = this.links.every(({ up }) => up) && !this.#owners.includes(undefined);
     return isComplete ? REDIS_LIMITS.slotMapMs : REDIS_LIMITS.missingSlotsMs;
   }
 
-  /** Times are spread, so that the processes of a fleet do not ask at the same moment. */
+  /** Random times keep the processes of a fleet from asking at the same moment. */
   #refreshWithin(ms: number): void {
     if (this.#isStopped) return;
     clearTimeout(this.#timer);
@@ -359,7 +373,7 @@ export class ClusterMembers {
     const former = this.#owners;
     const hasMoved = owners.some((owner, slot) => owner !== former[slot]);
     this.#owners = owners;
-    // Before any link is stopped: a primary that hands its slots over can be reached.
+    // Runs before any link is stopped: a primary that hands its slots over can still be reached.
     for (const member of before.values()) this.#tellIfReplaced(member, former);
     for (const [key, member] of before) if (!members.has(key)) member.retire();
     if (hasMoved) this.#moved();
@@ -375,9 +389,12 @@ export class ClusterMembers {
     else this.#promoted({ hasSlot, lackingSince: member.lackingSince(silentSince) });
   }
 
-  /** Of a former primary that still answers: as one that gave way, or as one that was cut off from the others, but not from here. */
+  /**
+   * Handles a former primary that still answers. Either it gave way, or the other nodes lost it while this process did
+   * not.
+   */
   async #tellIfLeftBehind(member: ClusterMember, slot: number, hasSlot: (slot: number) => boolean): Promise<void> {
-    // It answers until now: so it was cut off later than that.
+    // It has answered until now, so it was cut off later than this.
     const lackingSince = member.lackingSince(performance.now() - REDIS_LIMITS.unheardMs);
     const isLeftBehind = await member
       .call(async (link) => {

@@ -25,16 +25,16 @@ type Argument = string | number;
 const NOBODY = new LinkDownError("slots", "nobody has the slot");
 
 /**
- * A link to each primary of a Redis Cluster. A call goes to the primary that has the slot of its first key. One that a node
- * says it did not carry out (MOVED, ASK, TRYAGAIN, CLUSTERDOWN) is sent again, to whoever has the slot then, until 450 ms are
- * over; nothing else ever is. ASK is never followed: where a slot is being moved, a script would find some of its keys.
- * Source: docs/redis.md#a-redis-cluster.
+ * A link to each primary of a Redis Cluster. A call goes to the primary that has the slot of its first key. A node may
+ * say that it did not carry out a call (MOVED, ASK, TRYAGAIN, CLUSTERDOWN). Then the call is sent again to the slot's
+ * present primary, for up to 450 ms. No other call is ever sent twice. ASK is never followed: while a slot moves, a
+ * script would find only some of its keys. Source: docs/redis.md#a-redis-cluster.
  */
 export class ClusterLinks implements RedisCalls {
   readonly name: string;
   readonly #logger: Logger;
   readonly #members: ClusterMembers;
-  /** Of a slot that nobody has. */
+  /** Memory of a slot that no primary has. */
   readonly #noMemory: RedisMemory;
   readonly #connectionListeners: ((link: ServerLink) => Promise<void>)[] = [];
   readonly #callListeners: ((link: string, tookMs: number, failed: boolean) => void)[] = [];
@@ -87,7 +87,10 @@ export class ClusterLinks implements RedisCalls {
     this.#callListeners.push(listener);
   }
 
-  /** Resolves when all primaries are linked and the listeners of `onUsable` done, or it was stopped, or after a connect timeout. */
+  /**
+   * Resolves when all primaries are linked and the listeners of `onUsable` are done. Also resolves when the links are
+   * stopped, or after a connect timeout.
+   */
   async start(): Promise<void> {
     const ready = new Promise<void>((resolve) => {
       this.#startEnded = resolve;
@@ -107,7 +110,7 @@ export class ClusterLinks implements RedisCalls {
     return await this.#call(keys[0] as string, script, (link) => link.run(script, keys, args));
   }
 
-  /** Each time that it is sent, its deadline is in the time of the server that it is sent to. */
+  /** Each attempt has its deadline in the time of the server that it goes to. */
   async runByDeadline(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<Reply[]> {
     return await this.#call(keys[0] as string, script, (link) => link.runByDeadline(script, keys, args));
   }
@@ -116,7 +119,10 @@ export class ClusterLinks implements RedisCalls {
     return await this.#call(key, name, (link) => link.command(name, key, ...args));
   }
 
-  /** Of a server that was not heard of yet, the time here: an agent that was last seen in 1970 would be forgotten. */
+  /**
+   * For a server that was not heard yet, returns the local time. With 0, Redis would forget an agent as last seen in
+   * 1970.
+   */
   unixTimeOf(key: string, monotonicMs: number): number {
     const link = this.#members.ownerOf(slotOf(key))?.link;
     return link?.up ? link.unixTimeOf(key, monotonicMs) : Math.floor(performance.timeOrigin + monotonicMs);
@@ -160,7 +166,7 @@ export class ClusterLinks implements RedisCalls {
     }
   }
 
-  /** The same failure; it says which part of the cluster is out of reach where that is not all of it. */
+  /** Adds the unreachable part of the cluster to a failure, unless no primary is up. */
   #placed(err: unknown, key: string, owner: ClusterMember | undefined): unknown {
     const place = placeOf(key);
     if (place === undefined || !isUnavailable(err) || (owner?.link.up && !isUnserved(err))) return err;
@@ -168,7 +174,10 @@ export class ClusterLinks implements RedisCalls {
     return areOthersUp ? new OutOfReachError(place, (err as ServiceError).cause) : err;
   }
 
-  /** Resolves when the slot has another owner or its new one is up, or after a pause, and in any case when the call ends. */
+  /**
+   * Resolves when the slot has another owner, when its new owner is up, or after a pause. At the latest it resolves
+   * when the call ends.
+   */
   async #untilServed(
     slot: number,
     owner: ClusterMember | undefined,
@@ -194,25 +203,28 @@ export class ClusterLinks implements RedisCalls {
 
 type Unserved = ServiceError & { readonly cause: unknown };
 
-/** True for a call that no server carried out, nor will: its node does not serve its slot, or is not connected to yet. */
+/**
+ * True for a call that no server carried out or will carry out: its node does not serve the slot, or is not connected
+ * yet.
+ */
 function mayBeSentAgain(err: unknown, owner: ClusterMember | undefined): err is Unserved {
   if (!(err instanceof ServiceError)) return false;
   return isUnserved(err) || (owner?.starting !== undefined && err.cause instanceof LinkDownError);
 }
 
-/** The first word of what Redis answered. */
+/** First word of the answer of Redis. */
 function answerOf({ cause }: Unserved): string {
   return reasonOf(cause).split(" ", 1)[0] as string;
 }
 
-/** Resolves with the promise, or at that time. @param endsAt monotonic ms. */
+/** Resolves with the promise, or at `endsAt`. @param endsAt monotonic ms. */
 async function atLatest(endsAt: number, promise: Promise<unknown>): Promise<void> {
   const over = new AbortController();
   const end = delay(Math.max(0, endsAt - performance.now()), undefined, { signal: over.signal });
   await Promise.race([promise, end]).finally(() => over.abort());
 }
 
-/** The Redis, or the Redis Cluster, that REDIS_URL names. To be started. */
+/** Makes a client of the Redis, or the Redis Cluster, in REDIS_URL. The caller starts it. */
 export function redisAt(options: { readonly url: string; readonly name: string; readonly logger: Logger }): RedisCalls {
   return isClusterUrl(options.url) ? new ClusterLinks(options) : new RedisLink(options);
 }

@@ -1,26 +1,30 @@
-/** How services talk to Redis. Every answer to a client is due within a second. Durations are milliseconds. */
+/**
+ * Limits of the services' calls to Redis. Every answer to a client is due within a second. Durations are milliseconds.
+ */
 export const REDIS_LIMITS = {
   commandTimeoutMs: 450,
   connectTimeoutMs: 2000,
   disconnectTimeoutMs: 100,
-  /** How often each connection is asked whether it lives, and how full Redis is. */
+  /** How often each connection is checked for life, and Redis for its memory. */
   pingIntervalMs: 1000,
-  /** Shares of maxmemory: above the first Redis is short of memory, until it is below the second. */
+  /** Shares of maxmemory. Redis is short of memory from above the first until below the second. */
   memoryShortAbove: 0.75,
   memoryAmpleBelow: 0.7,
   /**
-   * How often a pod sends itself a message over its channel, and how many of those that Redis says it has published may be missing
-   * before it gives the channel up: none came back for 3 × 250 = 750 ms, or longer. While Redis says nothing, it keeps the channel.
+   * How often a pod sends itself a message over its channel. The pod gives the channel up when this many published
+   * messages are missing, after at least 3 × 250 = 750 ms. While Redis does not answer, the pod keeps the channel.
    */
   loopbackIntervalMs: 250,
   maxMissedLoopbacks: 3,
-  /** How long a pod waits for what was published before. */
+  /** How long a pod waits for messages that were published before. */
   catchUpMs: 450,
   /**
-   * Of several partitions each has such a message this often, with which the pod renews its lease there. An older lease is over, but
-   * in a gap without any renewal: the partition may be away. It was, and all leases begin anew, when the gap was longer by that much
-   * than whoever renews next waited itself: more than a call may take, so that no pod takes its own delay for the partition's. A pod
-   * whose renewal was due when the gap began has an older lease by less than a lease. Leases are kept for a while after the last renewal.
+   * With several partitions, each gets such a message every `partitionLoopbackMs`. It also renews the pod's lease
+   * there. A lease that is older than `podLeaseMs` is over. But no lease ends after `podLeaseGapMs` without any
+   * renewal, because the partition may be away. The partition was away if the gap is longer by `partitionSilenceMs`
+   * than the renewing pod's own wait. Then all leases begin again. `partitionSilenceMs` is longer than a call may take,
+   * so no pod takes its own delay for the partition's. A pod whose renewal was due when the gap began is behind by less
+   * than `podLeaseMs`. Redis keeps leases for `podLeasesKeptMs` after the last renewal.
    */
   partitionLoopbackMs: 500,
   podLeaseMs: 2000,
@@ -28,57 +32,66 @@ export const REDIS_LIMITS = {
   partitionSilenceMs: 500,
   podLeasesKeptMs: 60_000,
   /**
-   * Span of `ts` of one bucket of the replay guard. A cluster moves a slot key by key, and both primaries stand still meanwhile: for
-   * 440 ms where one was of a minute.
+   * Span of `ts` in one bucket of the replay guard. A cluster moves a slot key by key, and both primaries stand still
+   * while a key moves. A bucket of a minute took 440 ms.
    */
   guardBucketMs: 5000,
   /** How often a process asks whether another window was opened. */
   windowFollowMs: 1000,
-  /** How often a window that was replaced meanwhile is followed by the next one, before that is refused. */
+  /** How many windows one call may follow, if each is replaced in between, before the call is refused. */
   windowAttempts: 5,
-  /** The longest pause between two attempts to connect while Redis is away. */
+  /** Longest pause between two attempts to connect while Redis is away. */
   reconnectMaxMs: 500,
-  /** The same while Redis is there but cannot be used until somebody changes a setting. */
+  /** Longest pause while Redis is there but unusable until an operator changes a setting. */
   misconfiguredRetryMaxMs: 5000,
   /** How often the slot map of a cluster is asked for, and how often while a primary is missing. */
   slotMapMs: 5000,
   missingSlotsMs: 500,
   /**
-   * For so long a primary that is cut off from the others may have answered before it refuses: it gives them up after
-   * cluster-node-timeout, 5 s where it is longest, or up to half as much again.
+   * How long a cut-off primary may answer before it refuses. It gives the others up after cluster-node-timeout (at most
+   * 5 s), or up to half as much again.
    */
   unheardMs: 7500,
-  /** By then a primary that gave slots away knows that another one has them. */
+  /** After this time a primary that gave slots away knows that another primary has them. */
   handoverMs: 250,
-  /** The first pause before a call that a cluster did not serve is sent again; each further one is twice as long. */
+  /** First pause before a call that a cluster did not serve is sent again. Each further pause is twice as long. */
   unservedPauseMs: 10,
-  /** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
+  /** Redis 7.0 brought sharded pub/sub, which carries the deliveries. */
   oldestMajorVersion: 7,
   /**
-   * How often a pod renews its shares of limits and tells how many connections it has, and how long such a lease lasts: one renewal
-   * may fail, and the next be late, before the other pods have its part.
+   * How often a pod renews its shares of limits and its number of connections, and how long such a lease lasts. One
+   * renewal may fail and the next may be late before other pods get the pod's part.
    */
   shareRenewMs: 1000,
   shareLeaseMs: 2500,
-  /** Counters are gathered in the process and written this often. */
+  /** How often a process writes the counters that it has gathered. */
   counterFlushMs: 100,
-  /** How long counts that cannot be written are held. */
+  /** How long a process holds counts that it cannot write. */
   countsHeldMs: 60_000,
-  /** Envelopes that one acceptance call carries at most. */
+  /**
+   * Most envelopes of one acceptance call. Once their texts exceed `acceptanceBatchBytes`, the call takes no further
+   * envelope.
+   */
   acceptanceBatch: 256,
   acceptanceBatchBytes: 1_048_576,
   /**
-   * How often the heartbeats that a pod has gathered are written: none waits longer. That, what their texts wait before, and one call
-   * fit in PRESENCE_LIMITS.heartbeatAckMs.
+   * How often a pod writes its gathered heartbeats. This wait, the wait of their texts before verification, and one
+   * call fit in PRESENCE_LIMITS.heartbeatAckMs.
    */
   heartbeatGatherMs: 225,
-  /** Routes that one call is about at most: with two credentials of each agent, the longest there are, it has fewer bytes than that. */
+  /**
+   * Most routes of one call. With two credentials of the greatest length each, they have fewer bytes than
+   * `acceptanceBatchBytes`.
+   */
   routesBatch: 200,
-  /** Agents of one key or issuer that an operator is shown, the newest, and that one call reads of a partition. */
+  /**
+   * Most agents of one key or issuer that an operator sees, the newest first. One call reads at most this many of a
+   * partition.
+   */
   agentsShown: 1000,
-  /** Visitors that one flush of the counters carries at most. */
+  /** Most visitors of one flush of the counters. */
   flushVisitors: 5000,
-  /** Agents that one call forgets at most, and how often connectors look for such. */
+  /** Most agents that one call forgets, and how often connectors look for such agents. */
   pruneBatch: 1000,
   pruneIntervalMs: 60_000,
 } as const;

@@ -5,7 +5,7 @@ import type { Logger } from "relay-runtime/logging.ts";
 import { CommandTimeoutError } from "./client.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 
-/** Why a link takes no commands. The message holds nothing of what was sent, and no address or password. */
+/** Why a link takes no commands. The message holds no sent data, no address and no password. */
 export class LinkDownError extends Error {
   readonly kind: RedisDownKind;
 
@@ -24,7 +24,7 @@ export class LateCallError extends Error {
   }
 }
 
-/** What to do about a link that is down. */
+/** Advice about a link that is down. */
 export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
   auth: "Fix the user and password in REDIS_URL: Redis refuses them.",
   refused: "Wait until Redis is back, the service goes on by itself; if Redis runs, fix the address in REDIS_URL.",
@@ -54,15 +54,15 @@ export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
 const PASSING_KINDS: ReadonlySet<RedisDownKind> = new Set(["refused", "timeout", "loading", "full", "slots"]);
 
 /**
- * Kinds that a call can fail with and that end its connection: after a silence, what comes next is refused at once, not
- * after a silence of its own; where Redis is not what the service needs, everything is refused, and /ready says why.
+ * Kinds of call failures that end the connection. After a silence, the next calls are refused at once, not after a
+ * silence of their own. If Redis is not what the service needs, everything is refused, and /ready says why.
  */
 const ENDING_KINDS: ReadonlySet<RedisDownKind> = new Set(["timeout", "noperm", "readonly"]);
 
 /**
- * Milliseconds until the next attempt. While Redis is away attempts stay frequent, so that recovery is fast; while it is
- * there but cannot be used, the pauses double. Both are spread, so that pods do not come back at the same moment.
- * @param attempt how many connections were closed since the link was last up, this one counted.
+ * Ms until the next attempt. While Redis is away, attempts stay frequent for a fast recovery. While Redis is there but
+ * unusable, the pauses double. Random parts keep pods from coming back at the same moment.
+ * @param attempt number of connections that closed since the link was last up, including this one.
  */
 export function retryDelayMs(attempt: number, kind: RedisDownKind): number {
   if (PASSING_KINDS.has(kind)) return Math.min(attempt * 50, REDIS_LIMITS.reconnectMaxMs) + Math.random() * 50;
@@ -70,7 +70,7 @@ export function retryDelayMs(attempt: number, kind: RedisDownKind): number {
   return longest * (0.5 + Math.random() / 2);
 }
 
-/** What a failure means for the link on which it happened. */
+/** The state of a link after a failure. */
 export function linkDown(failure: unknown): LinkDownError {
   if (failure instanceof LinkDownError) return failure;
   if (failure instanceof ServiceError && failure.cause !== undefined) return linkDown(failure.cause);
@@ -78,8 +78,8 @@ export function linkDown(failure: unknown): LinkDownError {
 }
 
 /**
- * True for a call of which Redis did nothing, and will not: the link was down, Redis came to it too late, or does not serve its
- * slot.
+ * True for a call that Redis did not carry out and never will. The link was down, Redis came to the call too late, or
+ * Redis does not serve its slot.
  */
 export function isUndone(failure: unknown): boolean {
   if (!(failure instanceof ServiceError)) return false;
@@ -87,34 +87,37 @@ export function isUndone(failure: unknown): boolean {
   return cause instanceof LinkDownError || cause instanceof LateCallError || isUnserved(failure);
 }
 
-/** True for a call that a node of a cluster refused since the slot of its keys is elsewhere, on its way, or nobody's. */
+/** True if a cluster node refused a call because the slot is elsewhere, is moving, or has no primary. */
 export function isUnserved(failure: unknown): boolean {
   return failure instanceof ServiceError && linkDown(failure).kind === "slots";
 }
 
-/** True for a call that a node of a cluster refused as it would any: it does not reach most primaries, and may be replaced. */
+/** True if a cluster node refuses every call: it does not reach most primaries, and may be replaced. */
 export function isCutOff(failure: unknown): boolean {
   return linkDown(failure).message.startsWith("CLUSTERDOWN The cluster is down");
 }
 
-/** Takes it that a node of a cluster does not have a slot: another one has it. @throws any other failure. */
+/**
+ * Ignores the refusal of a cluster node that does not have the slot: another node has it.
+ * @throws any other failure.
+ */
 export function unlessElsewhere(failure: unknown): void {
   if (linkDown(failure).kind !== "slots") throw failure;
 }
 
-/** True for a failed call whose connection is given up. */
+/** True for a kind of failure that makes the link give up the connection. */
 export function endsConnection(kind: RedisDownKind): boolean {
   return ENDING_KINDS.has(kind);
 }
 
-/** True for a state that lasts until somebody changes a setting. */
+/** True for a state that lasts until an operator changes a setting. */
 export function isMisconfigured(kind: RedisDownKind): boolean {
   return kind !== "other" && !PASSING_KINDS.has(kind);
 }
 
 /**
- * Of the reasons of several links the one to tell: what lasts until somebody changes a setting, else what a server said, else a
- * silence; null when there is none. Pure.
+ * The most useful of several links' reasons: first a state that needs a changed setting, then an answer of a server,
+ * then a silence. Null if there is none. Pure.
  */
 export function mostTelling(kinds: readonly (RedisDownKind | null)[]): RedisDownKind | null {
   const down = kinds.filter((kind) => kind !== null);
@@ -122,14 +125,17 @@ export function mostTelling(kinds: readonly (RedisDownKind | null)[]): RedisDown
   return down.find(isMisconfigured) ?? down.find(isSaid) ?? down[0] ?? null;
 }
 
-/** What may be logged of a failure. Redis quotes the arguments of a command that it does not know, and tells where slots are. */
+/**
+ * The loggable part of a failure. Redis quotes the arguments of an unknown command, and the addresses of slots. This
+ * drops both.
+ */
 export function reasonOf(failure: unknown): string {
   if (!types.isNativeError(failure)) return "unknown";
   if (isSocketError(failure)) return failure.code;
   return failure.message.split(/,? with args beginning with|(?<=^(?:MOVED|ASK)) /, 1)[0] as string;
 }
 
-/** What the first word of an answer of Redis means. */
+/** Kinds by the first word of an answer of Redis. */
 const ANSWERS: ReadonlyMap<string, RedisDownKind> = new Map([
   ["OOM", "full"],
   ["READONLY", "readonly"],
@@ -149,26 +155,26 @@ function kindOf(failure: unknown): RedisDownKind {
   if (failure.message.startsWith("ERR This instance has cluster support disabled")) return "cluster";
   const answered = ANSWERS.get(/^[A-Z]+\b/.exec(failure.message)?.[0] ?? "");
   if (answered !== undefined) return answered;
-  // Redis 7.0 says it in a sentence when a script may not do what it does.
+  // Redis 7.0 answers with a sentence if a script may not run a command.
   if (/\bNOPERM\b|\bACL failure\b|^ERR The user executing the script can't\b/.test(failure.message)) return "noperm";
   return "other";
 }
 
-/** An error of the operating system, such as ECONNREFUSED or EAI_AGAIN; its message names the address. */
+/** An error of the operating system, such as ECONNREFUSED or EAI_AGAIN. Its message names the address. */
 function isSocketError(failure: Error): failure is Error & { code: string } {
   return "code" in failure && typeof failure.code === "string" && /^E(?!RR_)[A-Z0-9_]+$/.test(failure.code);
 }
 
-/** Whether a link is up, or why it is down: what is logged of it, and the pause before its next attempt, follow from that. */
+/** Whether a link is up, or why it is down. The log lines and the pause before the next attempt follow from it. */
 export class LinkState {
   readonly #link: string;
   readonly #logger: Logger;
   #down: LinkDownError | null = new LinkDownError("refused", "not connected yet");
-  /** What was logged last. */
+  /** The state in the last log line. */
   #reported: RedisDownKind | "up" | undefined;
-  /** Connections that closed since the link was last up, or was last up for long. */
+  /** Connections that closed since the link was last up, or last up for long. */
   #attempts = 0;
-  /** When the link last went up, monotonic ms. */
+  /** Monotonic ms: when the link last went up. */
   #upAt = 0;
   #ended = false;
 
@@ -177,7 +183,7 @@ export class LinkState {
     this.#logger = logger;
   }
 
-  /** Why the link is down; null while it is up. */
+  /** Why the link is down. Null while it is up. */
   get down(): LinkDownError | null {
     return this.#down;
   }
@@ -191,30 +197,30 @@ export class LinkState {
   goDown(cause: unknown): void {
     const wasUp = this.#down === null;
     const down = linkDown(cause);
-    // A silence says nothing of the settings that Redis refused before it.
+    // A timeout does not disprove the wrong setting that Redis reported before it.
     if (this.#down !== null && isMisconfigured(this.#down.kind) && down.kind === "timeout") return;
     this.#down = down;
-    // A setting that only a call finds wrong, not the set-up, would otherwise have the link come and go without pause.
+    // If only calls find a wrong setting, and not the set-up, the link would come and go without a pause.
     const upForMs = performance.now() - this.#upAt;
     const isSettled = upForMs >= REDIS_LIMITS.misconfiguredRetryMaxMs || !isMisconfigured(this.#down.kind);
     if (wasUp && isSettled) this.#attempts = 0;
     this.#report();
   }
 
-  /** From here on nothing is logged. */
+  /** Stops the logging. */
   end(): void {
     this.#ended = true;
   }
 
-  /** Milliseconds until the next attempt. To be asked once a connection that closed. */
+  /** Ms until the next attempt. Call it once for each connection that closed. */
   nextDelayMs(): number {
     this.#attempts += 1;
     return retryDelayMs(this.#attempts, this.#down?.kind ?? "refused");
   }
 
   /**
-   * One line a change of state: attempts that fail like the one before are not told again. Who was told that the link is down is
-   * told that it is up, too; that it went up at the start is news to nobody.
+   * Logs one line for each change of state, and none for attempts that fail as the last one did. After a line "down"
+   * the line "up" has the same level. The first "up" at the start is only information.
    */
   #report(): void {
     const state = this.#down?.kind ?? "up";
@@ -227,8 +233,8 @@ export class LinkState {
 }
 
 /**
- * What a service does when Redis is usable again, where several primaries come and go: all of it runs after each that came
- * back, once at a time, and again after a pause while some of it fails.
+ * Work of a service each time Redis is usable again, if several primaries come and go. All listeners run after each
+ * primary that came back, one run at a time. If one fails, they run again after a pause.
  */
 export class UsableListeners {
   readonly #listeners: (() => Promise<void>)[] = [];
@@ -238,7 +244,7 @@ export class UsableListeners {
   #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param done called when all of it was done and nothing came back meanwhile. */
+  /** @param done runs when all listeners succeeded and no primary came back in between. */
   constructor(done: () => void) {
     this.#done = done;
   }

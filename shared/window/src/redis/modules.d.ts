@@ -1,10 +1,10 @@
-/** A package without types of its own, as TypeScript sees it. */
+/** Types for a package that has none. */
 declare module "cluster-key-slot" {
   /** CRC16 of a key, or of its hash tag, modulo 16384. */
   export default function slotOf(key: string): number;
 }
 
-/** The package as a whole loads every limiter that it has. */
+/** Imports single limiters: the package as a whole loads all of them. */
 declare module "rate-limiter-flexible/lib/RateLimiterRedis.js" {
   export { RateLimiterRedis as default } from "rate-limiter-flexible";
 }

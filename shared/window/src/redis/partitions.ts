@@ -3,38 +3,39 @@ import { controlKeys, partitionKeys } from "./keys.ts";
 import { isUnavailable, type RedisCalls } from "./redis-calls.ts";
 import type { Reply } from "./scripts.ts";
 
-/** How many slots a Redis Cluster has. */
+/** Number of slots in a Redis Cluster. */
 export const SLOTS = 16_384;
 
-/** The slot of what is of the whole window. */
+/** Slot of the keys of the whole window. */
 export const CONTROL_SLOT = slotOf(controlKeys.window);
 
-/** The numbers of so many partitions. */
+/** The numbers of all partitions. */
 export function everyPartition(partitions: number): number[] {
   return Array.from({ length: partitions }, (_, p) => p);
 }
 
-/** Those of so many partitions whose server takes no calls. Nothing is asked of it: its link says so. */
+/** Partitions whose server takes no calls. The links know it, so nothing is asked of Redis. */
 export function outOfReach(redis: RedisCalls, partitions: number): number[] {
   return everyPartition(partitions).filter((p) => !redis.serverOf(partitionKeys.window(p))?.up);
 }
 
-/** The slot that a partition lies in. */
+/** The slot of a partition. */
 export function slotOfPartition(partition: number): number {
   return slotOf(partitionKeys.window(partition));
 }
 
 /**
- * The partition of an agent: the slot that Redis Cluster gives its id, modulo the number of partitions. An agent id holds no
- * braces, so no part of it is taken for a hash tag. Source: docs/redis.md#keys.
+ * Partition of an agent: the Redis Cluster slot of its id, modulo the number of partitions. An agent id holds no
+ * braces, so it has no hash tag. Source: docs/redis.md#keys.
  */
 export function partitionOf(agent: string, partitions: number): number {
   return partitions === 1 ? 0 : slotOf(agent) % partitions;
 }
 
 /**
- * How much of a limit on agents each partition takes. Agents fall into partitions by chance: three standard deviations above
- * the mean hardly any partition is full before the whole limit is reached. With one partition it is the limit itself.
+ * Share of a limit on agents for each partition. Agents fall into partitions by chance. At three standard deviations
+ * above the mean, hardly any partition is full before the whole limit is reached. With one partition the share is the
+ * limit.
  */
 export function shareOf(limit: number, partitions: number): number {
   if (partitions === 1) return limit;
@@ -42,15 +43,16 @@ export function shareOf(limit: number, partitions: number): number {
   return Math.ceil(mean + 3 * Math.sqrt(mean));
 }
 
-/** What the partitions told that are there, in their order, and which are not. */
+/** Results of the reachable partitions, in their order, and the missing partitions. */
 export interface Reached<T> {
   readonly found: readonly T[];
   readonly missing: readonly number[];
 }
 
 /**
- * Reads of all partitions at once, from those that can be reached.
- * @throws ServiceError `unavailable` when none can; whatever else a read fails with.
+ * Collects reads of all partitions from the reachable ones.
+ * @throws ServiceError `unavailable` if none is reachable.
+ * @throws any other failure of a read.
  */
 export async function reachedOf<T>(reads: readonly Promise<T>[]): Promise<Reached<T>> {
   const ends = await Promise.allSettled(reads);
@@ -61,39 +63,39 @@ export async function reachedOf<T>(reads: readonly Promise<T>[]): Promise<Reache
   return { found, missing: failures.map(({ p }) => p) };
 }
 
-/** A node of a Redis Cluster, where clients reach it. */
+/** A node of a Redis Cluster, at the address for clients. */
 export interface NodeAddress {
   readonly id: string;
   readonly host: string;
   readonly port: number;
 }
 
-/** Which primary has which slots, as one node sees it. */
+/** The slots of each primary, as one node sees them. */
 export interface SlotMap {
   readonly primaries: readonly {
     readonly address: NodeAddress;
-    /** First and last of each range. */
+    /** First and last slot of each range. */
     readonly ranges: readonly (readonly [number, number])[];
   }[];
   readonly replicas: readonly NodeAddress[];
 }
 
-/** How much one node's word about the cluster is worth. */
+/** How far one node's view of the cluster can be trusted. */
 export interface Standing {
-  /** Rises with each failover and each slot that was moved. */
+  /** Rises with each failover and each moved slot. */
   readonly clusterEpoch: number;
-  /** False for a node that is cut off from most of the others. */
+  /** False for a node that is cut off from most other nodes. */
   readonly isWhole: boolean;
 }
 
-/** What one node says. */
+/** One node's view of the cluster. */
 export interface Word extends Standing {
   readonly map: SlotMap;
 }
 
 /**
- * Reads the answer to CLUSTER SLOTS. Pure.
- * @param askedHost stands in for a host that the node does not know, its own. Source: docs/redis.md#a-redis-cluster.
+ * Parses the answer to CLUSTER SLOTS. Pure.
+ * @param askedHost replaces the node's own host if the node does not know it. Source: docs/redis.md#a-redis-cluster.
  */
 export function parseSlotMap(reply: Reply, askedHost: string): SlotMap {
   const primaries = new Map<string, { readonly address: NodeAddress; readonly ranges: [number, number][] }>();
@@ -109,7 +111,7 @@ export function parseSlotMap(reply: Reply, askedHost: string): SlotMap {
   return { primaries: [...primaries.values()], replicas: [...replicas.values()] };
 }
 
-/** Reads the answer to CLUSTER INFO. Pure. */
+/** Parses the answer to CLUSTER INFO. Pure. */
 export function standingOf(clusterInfo: string): Standing {
   return {
     clusterEpoch: Number(/^cluster_current_epoch:(\d+)/m.exec(clusterInfo)?.[1] ?? 0),
@@ -118,8 +120,8 @@ export function standingOf(clusterInfo: string): Standing {
 }
 
 /**
- * Of nodes that disagree, whose word counts: a former primary that was cut off knows of nothing since, and one that was made to forget
- * the others (CLUSTER FORGET) knows of its own slots alone. Pure.
+ * The word to believe if nodes disagree. A former primary that was cut off knows nothing newer. A node that was made to
+ * forget the others (CLUSTER FORGET) knows only its own slots. Pure.
  */
 export function mostTrusted(words: readonly Word[]): Word | undefined {
   return words.toSorted(
@@ -130,25 +132,25 @@ export function mostTrusted(words: readonly Word[]): Word | undefined {
   )[0];
 }
 
-/** How many slots have a primary. Pure. */
+/** Number of slots with a primary. Pure. */
 export function servedSlots({ primaries }: SlotMap): number {
   const ranges = primaries.flatMap((primary) => primary.ranges);
   return ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
 }
 
-/** The id of the primary that has a slot; undefined where nobody has it. Pure. */
+/** Id of the primary that has a slot. Undefined if no primary has it. Pure. */
 export function primaryOf({ primaries }: SlotMap, slot: number): string | undefined {
   const has = ([first, last]: readonly [number, number]) => first <= slot && slot <= last;
   return primaries.find(({ ranges }) => ranges.some(has))?.address.id;
 }
 
-/** Every node that a map names. Pure. */
+/** All nodes of a map. Pure. */
 export function nodesIn({ primaries, replicas }: SlotMap): NodeAddress[] {
   return [...primaries.map(({ address }) => address), ...replicas];
 }
 
 /**
- * What is believed after a word. The epoch of a node that is cut off does not count: its replica raises it by itself, with each
+ * The view to believe after a word. The epoch of a cut-off node does not count: its replica raises the epoch with each
  * attempt to be elected. Pure.
  */
 export function believing(last: Word | undefined, word: Word): Word {
@@ -161,12 +163,15 @@ export function believing(last: Word | undefined, word: Word): Word {
   };
 }
 
-/** Whether a word about the cluster that is believed in is older than that: nobody who was cut off leads the relay back. Pure. */
+/**
+ * Whether a word is older than the believed view of the same cluster. So a cut-off node cannot lead the relay back.
+ * Pure.
+ */
 export function isOutdated(word: Word, last: Word | undefined): boolean {
   return last !== undefined && word.clusterEpoch < last.clusterEpoch && isSameCluster(word, last);
 }
 
-/** A cluster that was made anew has other nodes, and epochs that begin anew. */
+/** A newly made cluster has other nodes, and its epochs begin again. */
 function isSameCluster(word: Word, last: Word | undefined): boolean {
   const known = new Set(last === undefined ? [] : nodesIn(last.map).map(({ id }) => id));
   return nodesIn(word.map).some(({ id }) => known.has(id));

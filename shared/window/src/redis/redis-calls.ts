@@ -5,13 +5,13 @@ import type { Service } from "relay-runtime/lifecycle.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
 import type { RedisMemory, Replicas } from "./server.ts";
 
-/** The refusal for whatever needs Redis while it does not answer. @param cause what Redis or the client said. */
+/** The refusal of a call while Redis does not answer. @param cause error of Redis or of the client. */
 export function unavailable(cause?: unknown): ServiceError {
   const error = new ServiceError("unavailable", { retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
   return cause === undefined ? error : Object.assign(error, { cause });
 }
 
-/** The same of a part of Redis that does not answer, while others do. */
+/** The refusal of a call while its part of Redis does not answer and other parts do. */
 export class OutOfReachError extends ServiceError {
   readonly place: Place;
 
@@ -22,12 +22,12 @@ export class OutOfReachError extends ServiceError {
   }
 }
 
-/** Which part a failed call found out of reach; undefined where that is all of Redis, or another fault. */
+/** The unreachable part that failed a call. Undefined for another fault, or if all of Redis is out of reach. */
 export function placeOutOfReach(failure: unknown): Place | undefined {
   return failure instanceof OutOfReachError ? failure.place : undefined;
 }
 
-/** What an outcome says of the part that a failed call found out of reach. */
+/** The unreachable part that failed a call, as fields of an outcome. */
 export function placeIn(failure: unknown): { readonly place?: Place } {
   const place = placeOutOfReach(failure);
   return place === undefined ? {} : { place };
@@ -39,75 +39,83 @@ export function isUnavailable(error: unknown): boolean {
 
 type Argument = string | number;
 
-/** One connection to one server: what metrics and checks ask of it. */
+/** One connection to one server, for metrics and checks. */
 export interface ServerLink {
-  /** What Redis and the log call this connection. */
+  /** Name of the connection in Redis and in the log. */
   readonly name: string;
   /** True while commands can be sent. */
   readonly up: boolean;
-  /** Why it is down; null while it is up. */
+  /** Why the link is down. Null while it is up. */
   readonly downKind: RedisDownKind | null;
   /** How full the server is. */
   readonly memory: RedisMemory;
-  /** Of a primary of a cluster; undefined of one Redis, and while it is not known. */
+  /** Replicas of a cluster's primary. Undefined for a single Redis, and while unknown. */
   readonly replicas: Replicas | undefined;
-  /** How far the server's clock is from that of this process, at least, ms; above zero where the server is ahead. */
+  /**
+   * Lower bound in ms of the distance between the server's clock and this process's. Positive if the server is ahead.
+   */
   readonly clockOffsetMs: number;
-  /** Another link to the same server, which nobody watches. @param purpose ends its name. */
+  /** Makes another link to the same server, which is not watched. @param purpose suffix of its name. */
   beside(purpose: string): SubscribingLink;
-  /** Sends a command that is about the server, or a key that it has. @throws ServiceError `unavailable`. */
+  /** Sends a command about the server, or about a key that it has. @throws ServiceError `unavailable`. */
   command(name: string, ...args: readonly Argument[]): Promise<Reply>;
-  /** Whether its user may send a command, on whose outcome nothing depends. @throws ServiceError `unavailable`. */
+  /** Sends a command only to find out whether the user may send it. @throws ServiceError `unavailable`. */
   probe(name: string, ...args: readonly Argument[]): Promise<void>;
 }
 
-/** A connection to one server on which channels are heard. */
+/** A connection to one server that receives messages of channels. */
 export interface SubscribingLink extends ServerLink, Service {
-  /** Hears a sharded channel, on each new connection too. @throws ServiceError `unavailable`: not on the present one. */
+  /**
+   * Subscribes to a sharded channel, now and on each new connection.
+   * @throws ServiceError `unavailable` if the present connection does not take it.
+   */
   subscribe(channel: string, onMessage: (message: string) => void): Promise<void>;
-  /** Resolves when what was published before has come in; nothing comes in afterwards. @throws ServiceError `unavailable`. */
+  /**
+   * Resolves when all earlier messages have arrived. No message arrives afterwards.
+   * @throws ServiceError `unavailable`.
+   */
   unsubscribe(channel: string): Promise<void>;
-  /** Runs on each new connection, once it is subscribed. */
+  /** Runs on each new connection, after its channels are subscribed. */
   onConnection(listener: (link: ServerLink) => Promise<void>): void;
   /** Runs each time a connection is lost or given up. */
   onDown(listener: () => void): void;
-  /** Gives the connection up and makes another. @param cause told in the log, in /ready and in the metrics. */
+  /** Gives the connection up and makes another one. @param cause for the log, /ready and the metrics. */
   reconnect(cause: unknown): void;
 }
 
-/** A replica took the place of its primary, which cannot be reached or is cut off: it may lack what that one had answered last. */
+/** A replica took the place of an unreachable or cut-off primary. It may lack the primary's last answers. */
 export interface Promotion {
   readonly hasSlot: (slot: number) => boolean;
   /**
-   * When the former primary was last known to answer, to be heard by the others and to be followed by its replicas, monotonic ms; minus
-   * infinity when it never answered this process, or was never known to be followed.
+   * Monotonic ms: the last time at which the former primary answered, the other primaries heard it and its replicas
+   * followed it, as far as known. Minus infinity if it never answered this process, or was never known to be followed.
    */
   readonly lackingSince: number;
 }
 
 /**
- * What the window asks of Redis, be it one or a cluster. The keys of a call lie in one slot, and the first of them says which server
- * is called. A call is answered within a second, and never carried out twice.
+ * The window's calls to Redis, a single one or a cluster. All keys of a call are in one slot. The first key decides the
+ * server. A call is answered within a second, and never carried out twice.
  */
 export interface RedisCalls extends Service {
-  /** The service's name for it. */
+  /** Name of the link in the service. */
   readonly name: string;
-  /** True while commands can be sent, on a cluster to one of its primaries at least. */
+  /** True while commands can be sent. On a cluster, one reachable primary is enough. */
   readonly up: boolean;
-  /** Why none can be sent; null while it is up. */
+  /** Why no command can be sent. Null while `up`. */
   readonly downKind: RedisDownKind | null;
-  /** One to each server that is called. */
+  /** One link to each called server. */
   readonly links: readonly ServerLink[];
 
   /**
    * Runs a script in one round trip.
-   * @throws ServiceError `unavailable`: Redis did not answer in time; unless `isUndone`, the outcome is unknown.
+   * @throws ServiceError `unavailable`: Redis did not answer in time. Unless `isUndone`, the outcome is unknown.
    */
   run(script: ScriptName, keys: readonly string[], args?: readonly Argument[]): Promise<Reply>;
 
   /**
-   * Runs a script that takes effect only until its deadline, the first argument, which this adds: never after its caller was
-   * told `unavailable`. Source: docs/redis.md#deadlines.
+   * Runs a script that takes effect only until its deadline. The deadline is the first argument, which this method
+   * adds. So the script never takes effect after its caller was told `unavailable`. Source: docs/redis.md#deadlines.
    * @throws ServiceError `unavailable`.
    */
   runByDeadline(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<Reply[]>;
@@ -115,34 +123,38 @@ export interface RedisCalls extends Service {
   /** Sends any other command. @throws ServiceError `unavailable`. */
   command(name: string, key: string, ...args: readonly Argument[]): Promise<Reply>;
 
-  /** What time it was at the server of a key, or before: Unix ms. @param monotonicMs of this process. */
+  /** Unix ms at the server of a key, or earlier. @param monotonicMs of this process. */
   unixTimeOf(key: string, monotonicMs: number): number;
 
-  /** How full the server of a key is. */
+  /** Memory of the server of a key. */
   memoryOf(key: string): RedisMemory;
 
-  /** The link to the server of a key; undefined while nobody is known to have it. */
+  /** Link to the server of a key. Undefined while no server is known to have it. */
   serverOf(key: string): ServerLink | undefined;
 
   /** Runs when another server may have some of the keys. */
   onMoved(listener: () => void): void;
 
-  /** Runs when a primary was replaced, on a cluster, without being asked. */
+  /** Runs when a cluster replaced a primary without being asked. */
   onPromotion(listener: (promotion: Promotion) => void): void;
 
-  /** Gives up each connection and makes another, after a pause. @param cause told in the log, in /ready and in the metrics. */
+  /**
+   * Gives each connection up, and makes another one after a pause.
+   * @param cause for the log, /ready and the metrics.
+   */
   reconnect(cause: unknown): void;
 
   /** Runs on each new connection to a server, before its link is up. A rejection gives that connection up. */
   onConnection(listener: (link: ServerLink) => Promise<void>): void;
 
   /**
-   * Runs when calls can be sent, or can be again: Redis may have forgotten what it was told. Of one Redis it runs on each new
-   * connection before the link is up, and a rejection gives the connection up; of a cluster, after each link to a primary
-   * came up and after each promotion, and again after a pause when it rejects, since what fails may be the call to another primary.
+   * Runs when calls can be sent for the first time or again: Redis may have lost data. With a single Redis, it runs on
+   * each new connection before the link is up, and a rejection gives the connection up. With a cluster, it runs after
+   * each link that came up and after each promotion. After a rejection it runs again after a pause, since a call to
+   * another primary may have failed.
    */
   onUsable(listener: () => Promise<void>): void;
 
-  /** Tells of each call that was sent: on which link, how long it took, and whether it failed. */
+  /** Runs for each sent call with its link, its duration in ms, and whether it failed. */
   onCall(listener: (link: string, tookMs: number, failed: boolean) => void): void;
 }

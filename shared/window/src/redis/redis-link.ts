@@ -19,12 +19,12 @@ import { type RedisCalls, type ServerLink, type SubscribingLink, unavailable } f
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
 import { type RedisClock, type RedisMemory, type Replicas, ServerInfo } from "./server.ts";
 
-/** The sharded channels that one client hears, on whatever connection it has. */
+/** Sharded channels of one client, across its connections. */
 export class Subscriptions {
   readonly #client: Redis;
   /** By channel. */
   readonly #listeners = new Map<string, (message: string) => void>();
-  /** Channels that were subscribed to on the present connection. */
+  /** Channels that are subscribed on the present connection. */
   readonly #subscribed = new Set<string>();
 
   constructor(client: Redis) {
@@ -42,7 +42,7 @@ export class Subscriptions {
     this.#subscribed.delete(channel);
   }
 
-  /** True while some channel was not subscribed to on the present connection, as one that came while that was set up. */
+  /** True while a channel is not subscribed on the present connection, such as one that was added during the set-up. */
   get isBehind(): boolean {
     return this.#subscribed.size < this.#listeners.size;
   }
@@ -56,7 +56,7 @@ export class Subscriptions {
     return (await this.#client.sunsubscribe(channel)) as Reply;
   }
 
-  /** Subscribes to those that are left. A channel whose slot another node of a cluster has is passed over. */
+  /** Subscribes to the remaining channels. Passes over a channel whose slot is on another cluster node. */
   async catchUp(): Promise<void> {
     for (const channel of this.#listeners.keys()) {
       if (!this.#subscribed.has(channel)) await this.subscribe(channel).catch(unlessElsewhere);
@@ -71,13 +71,13 @@ export interface DeadlineCallsOptions {
   readonly clock: RedisClock;
   readonly logger: Logger;
   readonly run: (script: ScriptName, keys: readonly string[], args: readonly (string | number)[]) => Promise<Reply>;
-  /** True when this side gave a connection up then or later. @param sentAt monotonic ms. */
+  /** True if this process gave a connection up at `sentAt` or later. @param sentAt monotonic ms. */
   readonly gaveUpSince: (sentAt: number) => boolean;
 }
 
 /**
- * Calls of scripts that are told until when they may do anything, by the clock of their Redis. Whoever was told
- * `unavailable` can rely on it: Redis does not come to the call later.
+ * Calls of scripts with a deadline by the clock of their Redis. If a caller was told `unavailable`, Redis does not
+ * carry out the call later.
  */
 export class DeadlineCalls {
   readonly #options: DeadlineCallsOptions;
@@ -87,8 +87,8 @@ export class DeadlineCalls {
   }
 
   /**
-   * What came too late is sent once more, since all that is wrong may be what was known of the clock of Redis.
-   * @throws an error `unavailable`: of the link, or after the last attempt.
+   * A late call is sent once more: maybe only the estimate of Redis' clock was wrong.
+   * @throws ServiceError `unavailable`: of the link, or after the last attempt.
    */
   async run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply[]> {
     const { clock, logger } = this.#options;
@@ -104,8 +104,9 @@ export class DeadlineCalls {
   }
 
   /**
-   * A call on a connection that was given up before its answer is over when its deadline is: until then Redis, which may only
-   * have been slow, may come to it. @param sentAt monotonic ms.
+   * If this process gives the connection up before the answer, the call fails only at its deadline. Until then a slow
+   * Redis may still carry it out.
+   * @param sentAt monotonic ms.
    */
   async #runUntilDeadline(
     sentAt: number,
@@ -125,8 +126,9 @@ export class DeadlineCalls {
 }
 
 /**
- * Checks that Redis has sharded pub/sub, takes writes, keeps what it holds, and is part of a cluster where REDIS_URL says so.
- * Returns its INFO. Source: docs/redis.md.
+ * Checks that Redis has sharded pub/sub, takes writes, evicts no keys, and is part of a cluster only if REDIS_URL says
+ * so. Source: docs/redis.md.
+ * @returns its INFO.
  * @throws LinkDownError `version`, `cluster`, `readonly`, `eviction`, `coverage` or `slots`.
  */
 export async function checkServer(client: Redis, isNode: boolean): Promise<string> {
@@ -145,8 +147,8 @@ export async function checkServer(client: Redis, isNode: boolean): Promise<strin
 }
 
 /**
- * A key of the replay guard that Redis evicted would let a replay through.
- * @param info INFO, or of it at least the section memory.
+ * An evicted key of the replay guard would let a replay through.
+ * @param info INFO with at least the section memory.
  * @throws LinkDownError `eviction`.
  */
 export function checkPolicy(info: string): void {
@@ -155,8 +157,9 @@ export function checkPolicy(info: string): void {
 }
 
 /**
- * A node that takes the whole cluster for failed refuses all slots. It misses primaries that it alone gives up: no majority is left to
- * agree. Else most nodes agree that slots are lost, or nobody has them, and the cluster wants all served, or serves none.
+ * A node that considers the whole cluster failed refuses all slots. `slots`: the node alone misses primaries, and no
+ * majority is left to agree. `coverage`: most nodes agree that slots are lost, or slots have no owner, and the cluster
+ * requires full coverage.
  * @throws LinkDownError `slots` or `coverage`.
  */
 export async function checkCoverage(client: Redis): Promise<void> {
@@ -173,25 +176,24 @@ export interface RedisLinkOptions {
   readonly url: string;
   readonly name: string;
   readonly logger: Logger;
-  /** False for a link whose owner looks after it in another way. */
+  /** False if the owner of the link watches it in another way. */
   readonly watched?: boolean;
   /** True for a link to a node of a Redis Cluster. */
   readonly isNode?: boolean;
 }
 
 /**
- * One connection to Redis that never waits for long: a command fails within 450 ms, a silent server is noticed within a
- * second or two, and nothing is sent twice by itself. The process starts and lives on without Redis.
- *
- * A new connection is set up before the link is up: the server is checked, scripts are loaded, channels subscribed, then
- * the listeners of `onUsable` run. When any of it fails, the connection is given up and another one is made, after pauses
- * that grow until the link is up.
+ * One connection to Redis that never waits long. A command fails within 450 ms, a silent server is noticed within two
+ * seconds, and nothing is sent twice by itself. The process starts and lives on without Redis.
+ * A new connection is set up before the link is up. The link checks the server, loads scripts, subscribes channels and
+ * runs the listeners of `onUsable`. If a step fails, the link gives the connection up and makes another one. The pauses
+ * grow until the link is up.
  */
 export class RedisLink implements RedisCalls, SubscribingLink {
-  /** What carries the commands. All but tests send theirs through this link's methods. */
+  /** The client for the commands. Only tests use it directly. */
   readonly client: Redis;
   readonly name: string;
-  /** Of a link that is not watched, how full Redis was when the link went up. */
+  /** For a link that is not watched: the memory when the link went up. */
   readonly memory: RedisMemory;
   readonly links: readonly ServerLink[] = [this];
   readonly #options: RedisLinkOptions;
@@ -203,11 +205,11 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   readonly #upListeners: (() => void)[] = [];
   readonly #downListeners: (() => void)[] = [];
   #called: ((link: string, tookMs: number, failed: boolean) => void) | undefined;
-  /** The connection that is set up or in use. A failure that belongs to an earlier one changes nothing. */
+  /** The connection that is set up or in use. A failure of an earlier connection changes nothing. */
   #connection: symbol | undefined;
-  /** When this side last gave a connection up, monotonic ms. */
+  /** Monotonic ms: when this process last gave a connection up. */
   #gaveUpAt = Number.NEGATIVE_INFINITY;
-  /** Set for what runs while a connection is set up: nothing else may send before the link is up. */
+  /** Set during the set-up of a connection. No other code may send before the link is up. */
   readonly #settingUp = new AsyncLocalStorage<symbol>();
   #timer: NodeJS.Timeout | undefined;
   #startEnded: (() => void) | undefined;
@@ -231,7 +233,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     });
   }
 
-  /** Connected and set up. */
+  /** True if the connection is set up. */
   get up(): boolean {
     return this.#state.down === null;
   }
@@ -240,7 +242,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     return this.#state.down?.kind ?? null;
   }
 
-  /** Until when all that a node of a cluster answered had reached its replicas, monotonic ms; undefined where that is not known. */
+  /** Monotonic ms: until then, replicas have received all that this cluster node answered. Undefined if unknown. */
   get receivedUntil(): number | undefined {
     return this.#info.receivedUntil;
   }
@@ -287,7 +289,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     return this;
   }
 
-  /** One Redis has every key, whatever happens, and is nobody's replica. */
+  /** A single Redis always has every key, and is no replica. */
   onMoved(): void {}
   onPromotion(): void {}
 
@@ -299,13 +301,16 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     this.#called = listener;
   }
 
-  /** Resolves when the link is up or stopped, or after a connect timeout: a service starts without Redis and says so in /ready. */
+  /**
+   * Resolves when the link is up or stopped, or after a connect timeout. A service starts without Redis and says so in
+   * /ready.
+   */
   async start(): Promise<void> {
     const up = new Promise<void>((resolve) => {
       this.#startEnded = resolve;
       setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
     });
-    // What this rejects with is an event of its own, too.
+    // The client also emits this rejection as an event.
     this.client.connect().catch(() => {});
     if (this.#options.watched ?? true) this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
     await up;
@@ -316,7 +321,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     clearInterval(this.#timer);
     this.#lose(new LinkDownError("refused", "stopped"));
     this.#startEnded?.();
-    // A second disconnect would hold the process up for two seconds, waiting for a socket that is closed.
+    // A second disconnect would wait two seconds for a socket that is already closed.
     if (this.client.status !== "end") this.client.disconnect();
   }
 
@@ -364,9 +369,9 @@ export class RedisLink implements RedisCalls, SubscribingLink {
       return reply;
     } catch (err) {
       const failure = linkDown(err).kind;
-      // A node of a cluster that does not have the slot is as well as one that does: whoever called it there looks elsewhere.
+      // A cluster node without the slot has not failed: the caller looks for another node.
       this.#called?.(this.name, performance.now() - sentAt, failure !== "slots");
-      // A full Redis is told once; so is what fails during the set-up, as the reason why the link is down.
+      // A full Redis is logged once. A failure during the set-up is logged once, as the reason why the link is down.
       if (failure === "full") this.memory.filled();
       else if (this.up && failure !== "slots")
         this.#options.logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
@@ -376,20 +381,20 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   }
 
   /**
-   * True for a silence on a link whose owner judges silences: a server that goes on may still count its connection as a subscriber,
-   * and report as published what a closed one would lose.
+   * True for a timeout on a link whose owner judges silences. The server may still count the connection as a subscriber
+   * and report deliveries as published. A closed connection would lose them.
    */
   #mayBeSilent(failure: RedisDownKind): boolean {
     return failure === "timeout" && this.up && this.#options.watched === false;
   }
 
-  /** True for a call that belongs to the set-up of the present connection. */
+  /** True for a call of the set-up of the present connection. */
   #isSetUp(): boolean {
     return this.#connection !== undefined && this.#settingUp.getStore() === this.#connection;
   }
 
   async #setUp(): Promise<void> {
-    // The handshake was refused in part, and the connection is being closed.
+    // Redis refused a part of the handshake, and the connection is being closed.
     if (!this.client.stream.writable) return;
     const connection = Symbol(this.name);
     this.#connection = connection;
@@ -409,7 +414,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     this.#startEnded?.();
   }
 
-  /** Whether Redis answers, keeps what it holds, and has room. */
+  /** Checks that Redis answers, evicts no keys, and has room. */
   async #watch(): Promise<void> {
     const connection = this.#connection;
     if (connection === undefined) return;
@@ -424,10 +429,10 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     }
   }
 
-  /** No connection, or a handshake that failed. */
+  /** Handles a failed connect or handshake. */
   #refused(err: Error): void {
     this.#lose(err);
-    // After a refused SELECT alone the client would go on, in another database than it was told.
+    // After a refused SELECT the client would go on in the wrong database.
     if (this.client.status === "connect") this.client.disconnect(true);
   }
 

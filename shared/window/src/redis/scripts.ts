@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import type { Redis } from "ioredis";
 
 /**
- * The Lua scripts by their file in `lua/`. In it each begins with the line `--- name`, and a header that states KEYS, ARGV
- * and what is returned.
+ * Names of the Lua scripts in each file of `lua/`. A script begins with the line `--- name` and a header that states
+ * KEYS, ARGV and the reply.
  */
 const SCRIPTS_OF_FILE = {
   accept: ["accept"],
@@ -35,12 +35,12 @@ export type ScriptName = (typeof SCRIPTS_OF_FILE)[ScriptFile][number];
 
 export const SCRIPT_NAMES = Object.values(SCRIPTS_OF_FILE).flat() as readonly ScriptName[];
 
-/** The text of a Lua file, its lines ended by LF. @param file from `lua/` on, without `.lua`. */
+/** Text of a Lua file with LF line ends. @param file path in `lua/` without `.lua`. */
 export function luaFile(file: string): string {
   return readFileSync(new URL(`../lua/${file}.lua`, import.meta.url), "utf8").replaceAll("\r\n", "\n");
 }
 
-/** The scripts of a file by their names, in order. Pure. */
+/** The scripts of a file by name, in order. Pure. */
 export function scriptsIn(lua: string): [name: string, text: string][] {
   return lua
     .split(/^--- /m)
@@ -51,18 +51,18 @@ export function scriptsIn(lua: string): [name: string, text: string][] {
     });
 }
 
-/** The text of a script, without the files that it uses. */
+/** Text of each script, without the files that it uses. */
 export const SCRIPT_TEXTS = Object.fromEntries(
   Object.keys(SCRIPTS_OF_FILE).flatMap((file) => scriptsIn(luaFile(file))),
 ) as Readonly<Record<ScriptName, string>>;
 
-/** The files whose functions a text calls, as its header names them: `Uses  lib/time, accept/batch`. Pure. */
+/** Files whose functions a text calls, from its header: `Uses  lib/time, accept/batch`. Pure. */
 export function usesOf(lua: string): string[] {
   const [, list = ""] = /^-- Uses {2}((?:.*,\n-- {7})*.*)$/m.exec(lua) ?? [];
   return list.match(/[a-z_/]+/g) ?? [];
 }
 
-/** The files that a text uses, also through other files: each once and after those that it uses itself. */
+/** Files that a text uses, also through other files. Each file comes once, after the files that it uses. */
 export function filesUsedBy(lua: string): string[] {
   const files = new Set<string>();
   const add = (text: string) => {
@@ -77,8 +77,8 @@ export function filesUsedBy(lua: string): string[] {
 }
 
 /**
- * Text and SHA-1 of each script. The functions of the files that it uses are locals of the whole. Redis makes them again at
- * each call, 0.05 to 0.2 µs each, so a script of the hot path has few that it does not call.
+ * Text and SHA-1 of each script. Functions of used files are locals of the script. Redis creates them at each call, in
+ * 0.05 to 0.2 µs each. So a script of the hot path includes few functions that it does not call.
  */
 export const SCRIPTS = Object.fromEntries(
   SCRIPT_NAMES.map((name) => {
@@ -88,10 +88,10 @@ export const SCRIPTS = Object.fromEntries(
   }),
 ) as Readonly<Record<ScriptName, { readonly lua: string; readonly sha: string }>>;
 
-/** A reply of a script: nested arrays of texts and integers. */
+/** Reply of a script: nested arrays of texts and integers. */
 export type Reply = string | number | null | Reply[];
 
-/** Runs a script in one round trip; in two when Redis has lost it. */
+/** Runs a script in one round trip, or in two if Redis has lost the script. */
 export async function runScript(
   client: Redis,
   name: ScriptName,
@@ -107,7 +107,7 @@ export async function runScript(
   }
 }
 
-/** Loads all scripts, so that no call of a running service meets NOSCRIPT and is overtaken by the next one. */
+/** Loads all scripts. So no call meets NOSCRIPT, which would let the next call overtake it. */
 export async function loadScripts(client: Redis): Promise<void> {
   await Promise.all(SCRIPT_NAMES.map((name) => client.script("LOAD", SCRIPTS[name].lua)));
 }

@@ -2,19 +2,20 @@ import type { Logger } from "relay-runtime/logging.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 
 /**
- * The time at Redis, as far as its answers tell: it gave each after the command was sent and before it was read. So it is
- * known to within the round trip of the fastest of them, however late this process came to read the others, and follows a
- * clock that is set forward or back. Never taken for later than it was by any answer, but for what the two clocks drift
- * apart until the next one. Pure. Source: docs/redis.md#deadlines.
+ * A lower bound of the time at Redis. Redis tells its time after the command was sent and before the answer was read.
+ * So the error is at most the round trip of the fastest answer, even if this process read other answers late. The bound
+ * follows a clock that is set forward or back. It is never later than an answer allowed, apart from the drift until the
+ * next answer. Pure. Source: docs/redis.md#deadlines.
  */
 export class RedisClock {
-  /** Unix ms at Redis less monotonic ms here, at least. */
+  /** Lower bound of Unix ms at Redis minus monotonic ms here. */
   #lead = 0;
 
   /**
-   * Redis answered that it was so late.
-   * @param unixMs what it told.
-   * @param sentAt monotonic ms; so is `readAt`.
+   * Takes a time that Redis told.
+   * @param unixMs the time at Redis.
+   * @param sentAt monotonic ms.
+   * @param readAt monotonic ms.
    */
   told(unixMs: number, sentAt: number, readAt: number): void {
     const least = unixMs - readAt;
@@ -22,24 +23,26 @@ export class RedisClock {
     this.#lead = isSetBack ? least : Math.max(this.#lead, least);
   }
 
-  /** Unix ms that it is at Redis, at least. @param now monotonic ms. */
+  /** Lower bound of Unix ms at Redis. @param now monotonic ms. */
   at(now: number): number {
     return now + this.#lead;
   }
 }
 
-/** Unix ms of an INFO that has its section server; undefined where Redis does not tell. */
+/** Unix ms in an INFO with the section server. Undefined if Redis does not tell it. */
 export function timeIn(info: string): number | undefined {
   const [, microseconds] = /^server_time_usec:(\d+)/m.exec(info) ?? [];
   return microseconds === undefined ? undefined : Number(microseconds) / 1000;
 }
 
-/** The clocks of primaries and services are to be within this. Source: docs/operations.md#a-redis-cluster. */
+/**
+ * Largest allowed distance between the clocks of primaries and services. Source: docs/operations.md#a-redis-cluster.
+ */
 const MOST_MS = 1000;
 
 /**
- * How far the clock of a Redis is from that of this process, at least: it told its time between the question and the reading of the
- * answer, so however late either came, no clock that is right is called wrong.
+ * Lower bound of the distance between the clocks of Redis and this process. Redis tells its time between the question
+ * and the reading of the answer. So a late answer never makes a correct clock look wrong.
  */
 export class ClockOffset {
   readonly #link: string;
@@ -52,12 +55,17 @@ export class ClockOffset {
     this.#logger = logger;
   }
 
-  /** Above zero where Redis is ahead. */
+  /** Positive if Redis is ahead. */
   get ms(): number {
     return this.#ms;
   }
 
-  /** One line a change. @param unixMs what Redis told. @param asked Unix ms here, as is `read`. */
+  /**
+   * Logs one line for each change.
+   * @param unixMs time at Redis.
+   * @param asked Unix ms here.
+   * @param read Unix ms here.
+   */
   told(unixMs: number, asked: number, read: number): void {
     this.#ms = Math.max(0, unixMs - read) + Math.min(0, unixMs - asked);
     const isWrong = Math.abs(this.#ms) > MOST_MS;
@@ -69,12 +77,12 @@ export class ClockOffset {
   }
 }
 
-/** What is told of the memory of Redis, from one reading to the next. */
+/** State of Redis' memory, as logged. */
 type State = "ample" | "short" | "full";
 
 /**
- * How full Redis is, as a link reads it each second. While it is short of memory the relay refuses what needs new room,
- * so that what goes on keeps its own. Source: docs/operations.md#memory.
+ * How full Redis is, by its link's reading once a second. While Redis is short of memory, the relay refuses what needs
+ * new room. So existing agents and sessions keep their room. Source: docs/operations.md#memory.
  */
 export class RedisMemory {
   readonly #logger: Logger;
@@ -85,7 +93,7 @@ export class RedisMemory {
     this.#logger = logger;
   }
 
-  /** Used memory as a share of maxmemory; 0 where Redis has no limit. */
+  /** Used memory as a share of maxmemory. 0 if Redis has no limit. */
   get ratio(): number {
     return this.#ratio;
   }
@@ -102,12 +110,12 @@ export class RedisMemory {
     else if (this.isShort && this.#ratio < REDIS_LIMITS.memoryAmpleBelow) this.#change("ample");
   }
 
-  /** Redis refused a write for want of memory. */
+  /** Redis refused a write because its memory is full. */
   filled(): void {
     if (this.#state !== "full") this.#change("full");
   }
 
-  /** One line a change: what is refused meanwhile is counted, not logged. */
+  /** Logs one line for each change. Refusals are counted, not logged. */
   #change(state: State): void {
     this.#state = state;
     if (state === "ample") this.#logger.info({ ratio: this.#ratio }, "redis has memory again");
@@ -121,37 +129,40 @@ function ratioOf(info: string): number {
   return most === 0 ? 0 : bytes("used_memory") / most;
 }
 
-/** Answers that are kept while no replica acknowledges any: of two minutes, longer than a replica is promoted that heard nothing. */
+/**
+ * Marks to keep while no replica acknowledges any. They cover two minutes. A replica that has heard nothing for longer
+ * is not promoted.
+ */
 const MARKS_KEPT = 120;
 
-/** What follows a primary. */
+/** Online replicas of a primary. */
 export interface Replicas {
   readonly count: number;
-  /** How far the one that has least is behind. */
+  /** Lag of the replica that is furthest behind. */
   readonly lagBytes: number;
 }
 
 /**
- * Until when all that a primary answered is known to have reached its replicas: they follow without being waited for, and one that
- * lags may be promoted. Source: docs/reports.md#complete.
+ * Until when replicas have received all that a primary answered. Replication is asynchronous, and a lagging replica may
+ * be promoted. Source: docs/reports.md#complete.
  */
 export class ReplicaProgress {
-  /** How far the primary's stream was at most when it had answered what was asked before `at`; the oldest first. */
+  /** Oldest first. The primary's answers to calls before `at` are in its stream up to `offset`. */
   readonly #marks: { readonly at: number; readonly offset: number }[] = [];
   #receivedUntil: number | undefined;
   #replicas: Replicas | undefined;
 
-  /** Those that are online, as they were a second ago; undefined before Redis told of any or none. */
+  /** Online replicas, as of a second ago. Undefined before Redis told of them. */
   get replicas(): Replicas | undefined {
     return this.#replicas;
   }
 
-  /** Monotonic ms; undefined while no replica is known to have received anything. */
+  /** Monotonic ms. Undefined while no replica is known to have received data. */
   get receivedUntil(): number | undefined {
     return this.#receivedUntil;
   }
 
-  /** @param info INFO with its section replication. @param sentAt when it was asked for, monotonic ms. */
+  /** @param info INFO with the section replication. @param sentAt monotonic ms: when INFO was sent. */
   told(info: string, sentAt: number): void {
     const offset = /^master_repl_offset:(\d+)/m.exec(info)?.[1];
     if (offset === undefined) return;
@@ -160,20 +171,20 @@ export class ReplicaProgress {
     const acknowledged = acknowledgedIn(info);
     const online = acknowledged.filter((acked) => acked !== Number.NEGATIVE_INFINITY);
     this.#replicas = { count: online.length, lagBytes: Math.max(0, ...online.map((acked) => Number(offset) - acked)) };
-    // Of no replica nobody knows what it has.
+    // Without replicas, nothing is known to be received.
     const received = acknowledged.length === 0 ? Number.NEGATIVE_INFINITY : Math.min(...acknowledged);
     while (this.#marks[0] !== undefined && this.#marks[0].offset <= received)
       this.#receivedUntil = this.#marks.shift()?.at;
   }
 }
 
-/** The offset that each replica acknowledged; one that is not online has nothing yet. */
+/** The acknowledged offset of each replica. A replica that is not online has nothing yet. */
 function acknowledgedIn(info: string): number[] {
   const replicas = [...info.matchAll(/^slave\d+:.*\bstate=(\w+),offset=(\d+)/gm)];
   return replicas.map(([, state, offset]) => (state === "online" ? Number(offset) : Number.NEGATIVE_INFINITY));
 }
 
-/** What is known of a Redis by its INFO: how full it is, what time it has, and how far its replicas are. */
+/** Facts from the INFO of a Redis: memory, time and replicas. */
 export class ServerInfo {
   readonly memory: RedisMemory;
   readonly clock = new RedisClock();
@@ -181,7 +192,6 @@ export class ServerInfo {
   readonly #replicas = new ReplicaProgress();
   readonly #isNode: boolean;
 
-  /** @param options.isNode true for a node of a cluster. */
   constructor({
     name,
     logger,
@@ -204,14 +214,14 @@ export class ServerInfo {
     return this.#clockOffset.ms;
   }
 
-  /** @param ask for INFO. @returns its text. */
+  /** @param ask sends INFO. @returns its text. */
   async read(ask: () => Promise<string>): Promise<string> {
     const [sentAt, asked] = [performance.now(), Date.now()];
     const info = await ask();
     const now = timeIn(info);
     if (now !== undefined) {
       this.clock.told(now, sentAt, performance.now());
-      // What it reads is up to a millisecond old.
+      // Redis' time in INFO is up to a millisecond old.
       this.#clockOffset.told(now, asked, Date.now() + 1);
     }
     if (this.#isNode) this.#replicas.told(info, sentAt);

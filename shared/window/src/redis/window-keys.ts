@@ -3,21 +3,24 @@ import { CONTROL_PREFIX, prefixOf } from "./keys.ts";
 import { LinkDownError } from "./link-state.ts";
 import { OutOfReachError } from "./redis-calls.ts";
 
-/** Of the state of a partition, Unix ms; null while the partition has been out of reach since the window is known. */
+/**
+ * Generation of a partition's state, Unix ms. Null while the partition has been out of reach since the window became
+ * known.
+ */
 export type Generation = number | null;
 
 const OUT_OF_REACH = new LinkDownError("slots", "the partition has been out of reach since the window is known");
 
 /**
- * Names of the keys that end with a window, made once for each window that a process adopts. State carries the generation of its
- * partition, what is counted the number of the window: so nothing that is late writes into another one, and no name is used
- * again after a loss. Source: docs/redis.md#keys.
+ * Names of the keys that end with a window. Each process makes them once per adopted window. Names of state carry the
+ * generation of their partition, names of counts the number of the window. So a late call never writes into another
+ * window, and no name is used again after a loss. Source: docs/redis.md#keys.
  */
 export class WindowKeys {
-  /** Of the window, and of the state of each partition: Unix ms. */
+  /** Unix ms: number of the window. */
   readonly number: number;
   readonly generations: readonly Generation[];
-  /** What is counted for all partitions. */
+  /** Counts for all partitions. */
   readonly whole: WholeKeys;
   readonly #partitions: readonly (PartitionKeys | null)[];
 
@@ -31,12 +34,12 @@ export class WindowKeys {
     );
   }
 
-  /** State and counts of each partition, in their order. @throws as `partition`. */
+  /** Keys of each partition, in their order. @throws as `partition`. */
   get partitions(): PartitionKeys[] {
     return this.#partitions.map((_, p) => this.partition(p));
   }
 
-  /** @throws ServiceError `unavailable` while the partition's generation is not known. */
+  /** @throws ServiceError `unavailable` while the partition's generation is unknown. */
   partition(p: number): PartitionKeys {
     const keys = this.#partitions[p];
     if (keys == null) throw new OutOfReachError(p, OUT_OF_REACH);
@@ -44,7 +47,7 @@ export class WindowKeys {
   }
 }
 
-/** A time in eight characters: each session and each agent has some of these names. */
+/** A time in eight characters. Every session and every agent has several of these names, so they are short. */
 const ending = (time: number) => time.toString(36);
 
 export type WholeKeys = ReturnType<typeof wholeKeys>;
@@ -76,22 +79,25 @@ function keysOfPartition(p: number, generation: number, number: number) {
     online: state("online"),
     route: state("route"),
     clock: state("clock"),
-    /** Whom agents accept envelopes from, where they said so. */
+    /** Whom agents accept envelopes from, if they said so. */
     acceptFrom: state("accept-from"),
-    /** Agents that one principal brought, where they are limited. */
+    /** Agents that one principal brought, if they are limited. */
     agents: (digest: string) => `${agents}:${digest}`,
-    /** The credentials that an agent registered with, by the ids of their keys. */
+    /** The credentials of an agent's registers, with the ids of their keys. */
     credential: (agent: string) => `${credential}:${nameOf(agent)}`,
     session: (sessionId: string) => `${session}:${sessionId}`,
-    /** What is pending at one agent: its last proof and its undecided sessions. */
+    /** One target's last proof and undecided sessions. */
     pending: (agent: string) => `${pending}:${nameOf(agent)}`,
-    /** What was decided of an agent's requests while it was not online. */
+    /** Decisions on an agent's requests from while it was not online. */
     decided: (agent: string) => `${decided}:${nameOf(agent)}`,
-    /** How many sessions a requester, an agent's id, or a principal, a digest, opened at targets of this partition, within a minute. */
+    /**
+     * Sessions that an opener opened within a minute, at targets of this partition.
+     * @param opener id of the requester, or digest of the principal.
+     */
     opened: (opener: string) => `${opened}:${opener}`,
     /**
-     * Sessions that a principal, a digest, or an agent of an issuer, its id, has pending at targets of this partition: the name
-     * less what records carry.
+     * Sessions that a holder has pending at targets of this partition. Scripts append the holder that a session's
+     * record names. The holder is a principal's digest, or the id of an issuer's agent.
      */
     principalPrefix: `${principal}:`,
     principal: (holder: string) => `${principal}:${holder}`,
@@ -99,7 +105,7 @@ function keysOfPartition(p: number, generation: number, number: number) {
     /** Published envelopes by minute and counter. */
     published: counted("published"),
     proofs: counted("proofs"),
-    /** Of requests between agents of one principal. */
+    /** Proofs of requests between agents of one principal. */
     proofsWithin: `${counted("proofs")}:within`,
     lastOnlineProof: counted("last-online-proof"),
   } as const;
