@@ -16,15 +16,16 @@ import type { ProcessWindow } from "../window/process-window.ts";
 export type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_passed";
 
 /**
- * High-volume counters: added up in the process and written every 100 ms and at stop. A write that had no answer is sent
- * again under the same number, so that nothing is counted twice. What cannot be written is held, summed up and so bounded, for
- * REDIS_LIMITS.countsHeldMs; then it is lost, and that is counted. Source: docs/redis.md#counts.
+ * High-volume counters, added up in the process and written every 100 ms and at stop. A write without an answer is sent
+ * again under the same number, so nothing is counted twice. Counts that cannot be written are summed up, and so
+ * bounded, for REDIS_LIMITS.countsHeldMs. After that they are lost, and the loss is counted.
+ * Source: docs/redis.md#counts.
  */
 export class Counters implements Service {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #process = randomBytes(6).toString("hex");
-  /** Since the last write, if anything was. */
+  /** Counts since the last write. Undefined if there are none. */
   #gathered: Gathered | undefined;
   #unwritten: Flush | undefined;
   #flushes = 0;
@@ -35,7 +36,7 @@ export class Counters implements Service {
   constructor(options: { readonly link: RedisCalls; readonly window: ProcessWindow }) {
     this.#link = options.link;
     this.#window = options.window;
-    // What was counted in the last window does not belong to this one.
+    // Counts of the last window do not belong to the new one.
     options.window.onChange(() => {
       this.#gathered = undefined;
       this.#unwritten = undefined;
@@ -46,14 +47,14 @@ export class Counters implements Service {
     this.#timer = setInterval(() => void this.flush(), REDIS_LIMITS.counterFlushMs);
   }
 
-  /** Writes what is left. */
+  /** Writes the remaining counts. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#running;
     await this.flush();
   }
 
-  /** How much was counted that could not be written in time. */
+  /** Number of counts that could not be written in time. */
   get lost(): number {
     return this.#lost;
   }
@@ -62,21 +63,21 @@ export class Counters implements Service {
     increment(this.#gathering.traffic, name);
   }
 
-  /** Counts a view of a surface, which is an action too. @param visitor as in `act`. */
+  /** Counts a view of a surface, which is also an action. @param visitor as in `act`. */
   view(surface: SurfaceId, visitor: string): void {
     this.count("surface_views");
     increment(this.#gathering.surfaces, surface);
     this.act(surface, visitor);
   }
 
-  /** Notes what a visitor did in the visitor's journey. @param visitor keyed hash, see runtime/anonymous-id.ts. */
+  /** Adds an action to the visitor's journey. @param visitor keyed hash (runtime/anonymous-id.ts). */
   act(surface: SurfaceId, visitor: string): void {
     const { journeys, visitors } = this.#gathering;
     journeys.add(visitor, surface, performance.now());
     if (visitors.size < REDIS_LIMITS.flushVisitors) visitors.add(visitor);
   }
 
-  /** Resolves when all that was gathered is written, or Redis did not answer. */
+  /** Resolves when all gathered counts are written, or when Redis did not answer. */
   flush(): Promise<void> {
     this.#running ??= this.#flush()
       .catch(() => {})
@@ -92,7 +93,7 @@ export class Counters implements Service {
     if (this.#gathered === undefined) return;
     const { id, keys } = await this.#window.known();
     const gathered = this.#gathered;
-    // Another window may have come in, for which nothing was gathered yet.
+    // Another window may have begun, without counts yet.
     if (gathered === undefined) return;
     this.#flushes += 1;
     this.#unwritten = { number: this.#flushes, windowId: id, keys: keys.whole, gathered };
@@ -116,7 +117,7 @@ export class Counters implements Service {
     }
   }
 
-  /** In another window than it was gathered in, a flush is dropped: adopting the window does that. */
+  /** Adopting another window drops the flush. */
   async #write(flush: Flush): Promise<void> {
     const { number, windowId, keys: names, gathered } = flush;
     const keys = [
@@ -136,7 +137,7 @@ export class Counters implements Service {
   }
 }
 
-/** Counts on their way to Redis, under a number of their own. */
+/** Counts on their way to Redis, with the number of the write. */
 interface Flush {
   readonly number: number;
   readonly windowId: string;
@@ -149,15 +150,15 @@ class Gathered {
   readonly surfaces = new Map<string, number>();
   readonly visitors = new Set<string>();
   readonly journeys = new GatheredJourneys();
-  /** When the first of it was counted, monotonic ms. */
+  /** Monotonic ms: when the first count was made. */
   readonly #since = performance.now();
 
-  /** Held for so long that it is not written any more. */
+  /** True if the counts were held too long to be written. */
   get isOverdue(): boolean {
     return performance.now() - this.#since > REDIS_LIMITS.countsHeldMs;
   }
 
-  /** How much was counted. */
+  /** Sum of the traffic counts. */
   get counted(): number {
     return [...this.traffic.values()].reduce((sum, count) => sum + count, 0);
   }
@@ -179,9 +180,9 @@ function increment(counts: Map<string, number>, name: string): void {
 }
 
 /**
- * Counts each GET that a traffic surface answered with 200, check-online included, and adds it to the visitor's journey,
- * as it does each POST that succeeded. Only a hash of the visitor is kept, keyed by the window's salt. Without a window
- * nothing is counted. Source: docs/protocol.md#counters.
+ * Counts each GET, check-online included, that a traffic surface answered with 200. Adds it, and each successful POST,
+ * to the visitor's journey. Only a hash of the visitor is kept, keyed by the window's salt. Without a window nothing is
+ * counted. Source: docs/protocol.md#counters.
  */
 export function countTraffic(counters: Counters, window: ProcessWindow): OnAnswer {
   return (surfaceId, surface, ctx) => {
@@ -200,7 +201,7 @@ export function countTraffic(counters: Counters, window: ProcessWindow): OnAnswe
 }
 
 /**
- * Counts one feedback by its normalised labels. Its text is not passed on, only that there was one.
+ * Counts one feedback by its normalised labels. Its text goes no further, only the fact that it has one.
  * @throws ServiceError `unavailable`.
  */
 export async function addFeedback(link: RedisCalls, window: ProcessWindow, feedback: FeedbackRequest): Promise<void> {

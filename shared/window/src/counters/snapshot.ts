@@ -8,14 +8,14 @@ import { type LostSince, lostSinceOf } from "../window/data-loss.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
 /**
- * Published envelopes as acceptance counts them: one field `minute counter` for what came in within a minute of Unix time by one
- * way. What is older than the minutes that are kept stands in the counters. Source: shared/window/src/lua/accept/delivery.lua.
+ * Published envelopes as acceptance counts them: a field `minute counter` for each minute of Unix time and each
+ * counter. Counts older than the kept minutes are in the counters. Source: shared/window/src/lua/accept/delivery.lua.
  */
 
-/** The counter of all of them. */
+/** Counter of all published envelopes. */
 const TOTAL = "published_envelopes";
 
-/** @param published by field. @param counted what the counters hold. */
+/** Adds up both sources. @param published counts by field. @param counted values of the counters. */
 export function publishedOf(
   published: ReadonlyMap<string, number>,
   counted: ReadonlyMap<string, number>,
@@ -38,8 +38,8 @@ function add(counts: Map<string, number>, name: string, n: number): void {
 export type Counts = ReadonlyMap<string, number>;
 
 /**
- * The figures of the window, read in one step in each slot, so that those of one report add up. Bounded: at most
- * 20 KB a slot. Presence and journeys are read apart (presence.ts, journeys.ts).
+ * Figures of the window. Each slot is read in one step, so the figures of one report add up. At most 20 KB per slot.
+ * Presence and journeys are read separately (presence.ts, journeys.ts).
  */
 export interface WindowSnapshot {
   /** Unix ms by the clock of Redis. */
@@ -48,29 +48,30 @@ export interface WindowSnapshot {
   readonly windowStartedAt: number;
   readonly deployId: string;
   readonly partitions: number;
-  /** Partitions that could not be read now: their figures are not in here. */
+  /** Unreachable partitions. Their figures are missing. */
   readonly missing: readonly number[];
-  /** What the window may lack. */
+  /** Places that may lack data. */
   readonly lostSince: LostSince;
-  /** Moved by acceptance; exact. */
+  /** Exact counts of acceptance. */
   readonly counters: Counts;
-  /** Published envelopes of the last 60 minutes, by minute of Unix time; a minute without any is left out. */
+  /** Published envelopes of the last 60 minutes, by minute of Unix time. Minutes without envelopes are missing. */
   readonly minutes: Counts;
   readonly traffic: Counts;
   readonly surfaces: Counts;
   readonly feedback: Counts;
-  /** An estimate, about 1 % off. */
+  /** An estimate with an error of about 1 %. */
   readonly visitors: number;
-  /** Newest first, at most 25; those between agents of one principal are in the places that others leave. */
+  /** Newest first, at most 25. Proofs between agents of one principal only fill places that other proofs leave. */
   readonly proofs: readonly SessionProof[];
-  /** The last whose target was online. */
+  /** The last proof with an online target. */
   readonly lastOnlineProof: SessionProof | null;
 }
 
 /**
- * Reads the window, one round trip a slot, all at once, from the partitions that can be reached; all of it again when another
- * window was opened between them.
- * @throws ServiceError `unavailable`: no Redis, no control slot, no window yet, or one that is reset again and again.
+ * Reads the window from the reachable partitions, one round trip per slot, all at once. If another window was opened in
+ * between, reads everything again.
+ * @throws ServiceError `unavailable`: no Redis, no control slot, no window yet, or a window that is reset again and
+ * again.
  */
 export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Promise<WindowSnapshot> {
   return await window.inWindow(async ({ id, keys, startedAt, deployId }) => {
@@ -96,15 +97,15 @@ export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Pro
   });
 }
 
-/** What is counted for the whole window. */
+/** Counts for the whole window. */
 type Control = Pick<WindowSnapshot, "now" | "windowId" | "traffic" | "surfaces" | "feedback" | "visitors"> & {
-  /** What was noted of promotions. */
+  /** The noted promotions. */
   readonly promoted: string;
 };
 
-/** What one partition counts. */
+/** Counts of one partition. */
 type Part = Pick<WindowSnapshot, "windowId" | "counters" | "minutes" | "proofs" | "lastOnlineProof"> & {
-  /** Of those between agents of one principal. */
+  /** Proofs between agents of one principal. */
   readonly proofsWithin: readonly SessionProof[];
 };
 

@@ -15,13 +15,13 @@ export interface SeenAgent {
 /** The agents of one principal. */
 export interface PrincipalAgents {
   readonly total: number;
-  /** Those seen last, first; as many as REDIS_LIMITS.agentsShown at most. */
+  /** The agents seen last, newest first, at most REDIS_LIMITS.agentsShown. */
   readonly agents: readonly SeenAgent[];
-  /** Partitions that could not be reached, whose agents are not among them. */
+  /** Unreachable partitions. Their agents are not in `agents`. */
   readonly missing: readonly number[];
 }
 
-/** An agent that is counted for the principal, and when it was seen last by that count: Unix ms. */
+/** An agent that Redis counts for the principal, with its last-seen time in Unix ms. */
 interface Counted {
   readonly agent: string;
   readonly seenAt: number;
@@ -34,14 +34,14 @@ interface Listing {
 }
 
 /**
- * Reads which agents a principal has in the window: one read at a time, each of its calls by itself, since they share the link with acceptance,
- * and thousands of agents take Redis longer than an envelope may wait.
+ * Reads the agents of a principal. Only one read runs at a time, and its calls run one after another. They share the
+ * link with acceptance, and thousands of agents take Redis longer than an envelope may wait.
  */
 export class PrincipalAgentsReader {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #offlineAfterMs: number;
-  /** Settled when the last read has ended, however it did. */
+  /** Settles when the last read ends, with or without a failure. */
   #before: Promise<unknown> = Promise.resolve();
 
   constructor(options: { readonly link: RedisCalls; readonly window: ProcessWindow; readonly offlineAfterMs: number }) {
@@ -51,8 +51,10 @@ export class PrincipalAgentsReader {
   }
 
   /**
-   * Those that Redis counts for the principal, which is those of a namespace or an issuer where they are limited, and others.
-   * @param listed ids of the others, whether they were ever seen or not. @throws ServiceError `unavailable`.
+   * Reads the agents that Redis counts for the principal, and the listed agents. Redis counts agents of a namespace or
+   * issuer if they are limited.
+   * @param listed ids of agents that Redis may not count. They may never have been seen.
+   * @throws ServiceError `unavailable`.
    */
   read(principal: Principal, listed: readonly string[]): Promise<PrincipalAgents> {
     const read = this.#before.then(() => this.#read(principal, listed));
@@ -84,7 +86,7 @@ export class PrincipalAgentsReader {
     return { p, total, counted: tuples(words, 2).map(([agent = "", seenAt]) => ({ agent, seenAt: Number(seenAt) })) };
   }
 
-  /** @param passesOver "1": those that are counted for the principal are left out. */
+  /** @param passesOver "1" leaves out agents that Redis counts for the principal. */
   async #presences(p: number, digest: string, ids: readonly string[], passesOver: "0" | "1"): Promise<SeenAgent[]> {
     const found: SeenAgent[] = [];
     for (const slice of tuples(ids, REDIS_LIMITS.routesBatch)) {
@@ -114,10 +116,13 @@ function lastSeenOf({ presence }: SeenAgent): number {
   return presence.lastSeen ?? 0;
 }
 
-/** A limit that pods share, for each holder by itself. */
+/** A limit that pods share. Each holder has its own. */
 export type SharedLimit = Extract<LimitName, "key_envelopes" | "key_bytes">;
 
-/** Leases by which pods share the limits of principals, one call a partition. Source: docs/architecture.md#shared-rates. */
+/**
+ * Leases by which pods share the limits of principals, one call per partition.
+ * Source: docs/architecture.md#shared-rates.
+ */
 export class PrincipalShares {
   readonly #link: RedisCalls;
   readonly #partitions: number;
@@ -130,8 +135,9 @@ export class PrincipalShares {
   }
 
   /**
-   * Begins leases of this pod, or renews them. Returns how many pods share the limit of each holder, this one included;
-   * those that Redis did not answer for are left out.
+   * Begins or renews leases of this pod.
+   * @returns by holder, how many pods share its limit, including this one. Holders without an answer of Redis are
+   * missing.
    */
   async lease(limit: SharedLimit, holders: readonly RateHolder[]): Promise<Map<RateHolder, number>> {
     const digests = holders.map((holder) => ({ holder, digest: holderDigestOf(holder) }));

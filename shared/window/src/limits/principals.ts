@@ -5,18 +5,21 @@ import { shareOf } from "../redis/partitions.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
 
 /**
- * Who answers for what came in: the key that signed it, the issuer of its credential, or the API key that a gateway was given.
- * Tagged by its kind, so that ids of several kinds cannot meet. Source: docs/protocol.md#sessions.
+ * Principal of an envelope: the key that signed it, the issuer of its credential, or the API key of a gateway request.
+ * The kind is part of it, so ids of different kinds never collide. Source: docs/protocol.md#sessions.
  */
 export type Principal = `${"key" | "issuer" | "api"}:${string}`;
 
-/** An agent that an issuer answers for, by its id. */
+/** An agent of an issuer, by its id. */
 export type IssuedAgent = `agent:${string}`;
 
-/** Whose rates are bounded: a principal's, and within those of an issuer each of its agents', as those of one key. */
+/**
+ * Holder of bounded rates: a principal, or an agent of an issuer. Such an agent has the rates of one key, within the
+ * issuer's rates.
+ */
 export type RateHolder = Principal | IssuedAgent;
 
-/** Of a key, or of the issuer that made it known. */
+/** The issuer if there is one, else the key. */
 export function principalOf({
   keyId,
   issuer,
@@ -35,45 +38,45 @@ export function isIssuer(holder: RateHolder): boolean {
   return holder.startsWith("issuer:");
 }
 
-/** False of an agent of an issuer. */
+/** False for an agent of an issuer. */
 export function isPrincipal(holder: RateHolder): holder is Principal {
   return !holder.startsWith("agent:");
 }
 
 /**
- * All whose rates what came in counts for. Agents of one issuer may be strangers to each other: none may use up what is for
- * all. By its id, since an issuer may give an agent any number of keys.
+ * The holders whose rates an envelope counts for. Agents of one issuer may be strangers, so none may use up the rates
+ * of all. The agent counts by its id, because an issuer may give it any number of keys.
  */
 export function rateHoldersOf(principal: Principal, agent: string): RateHolder[] {
   return isIssuer(principal) ? [principal, agent as IssuedAgent] : [principal];
 }
 
-/** How many times the bounds of one key hold: an issuer answers for very many agents. */
+/** Multiple of one key's bounds. An issuer answers for very many agents. */
 export function boundsFactorOf(holder: RateHolder): number {
   return isIssuer(holder) ? CREDENTIAL_LIMITS.issuerFactor : 1;
 }
 
-/** Its kind and its id in the keys file. */
+/** Kind of the principal, and its id in the keys file. */
 export function bringerOf(principal: Principal): { readonly kind: string; readonly id: string } {
   const [kind = "", id = ""] = labelsOf(principal).split(" ");
   return { kind, id };
 }
 
-/** Its kind and its id in the keys file, as metrics label it. */
+/** Kind and id in the keys file, as labels of metrics. */
 export function labelsOf(principal: Principal): string {
   return principal.replace(":", " ");
 }
 
 const CHARACTERS = 11;
 
-/** Of the holder that was asked for last: the agents of one issuer register one after the other. */
+/** The last holder: agents of one issuer register one after another. */
 let lastHolder: RateHolder | undefined;
 let lastDigest = "";
 
 /**
- * What names and values of Redis hold of a principal, or of an agent of an issuer, in place of its id: the first 11 characters,
- * 66 bits, of the SHA-256 of the id with its kind before it, in base64url. An operator names the principals; an issuer names its
- * agents, and would have to try 2^66 names to find one that shares the leases of a given other holder.
+ * Redis holds this digest in place of a principal's or agent's id. It is the first 11 characters (66 bits) of the
+ * base64url SHA-256 of kind and id. The operator chooses principals, but an issuer chooses its agents' names. It would
+ * have to try 2^66 names to share the leases of a given other holder.
  */
 export function holderDigestOf(holder: RateHolder): string {
   if (holder !== lastHolder) {
@@ -86,46 +89,49 @@ export function holderDigestOf(holder: RateHolder): string {
 const ISSUER_MARK = "@";
 const EVERYONE = "";
 
-/** The argument of a script where a connection does not know whom its agent accepts envelopes from. */
+/** Script argument of a connection that does not know whom its agent accepts envelopes from. */
 export const NOT_KNOWN = "-";
 
 /**
- * Whom an agent accepts envelopes from, of its register: words with a space before and after each, which are agent ids,
- * namespaces, and `@` with an issuer's digest; EVERYONE where it names none.
+ * Whom an agent accepts envelopes from, by its register: words with a space before and after each. A word is an agent
+ * id, a namespace, or `@` with an issuer's digest. EVERYONE if the register names none.
  */
 export function acceptFromOf({ accept_from: entries }: JsonObject): string {
   if (!Array.isArray(entries)) return EVERYONE;
   return ` ${entries.map(wordOf).join(" ")} `;
 }
 
-/** An entry of an issuer is spelled as its principal is. */
+/** An issuer's entry is spelled like its principal. */
 function wordOf(entry: string): string {
   const isIssuer = entry.startsWith(ISSUER_ENTRY_PREFIX);
   return isIssuer ? ISSUER_MARK + holderDigestOf(entry as Principal) : entry;
 }
 
-/** Agents that one key with a namespace may have, and one issuer; 0 = no limit. Source: docs/protocol.md#capacity. */
+/** Most agents of one key with a namespace, and of one issuer. 0 = no limit. Source: docs/protocol.md#capacity. */
 export interface AgentLimits {
   readonly agentsPerKey: number;
   readonly agentsPerIssuer: number;
 }
 
-/** Who brings an agent. */
+/** The principal that registers an agent. */
 export interface AgentBringer {
   readonly principal: Principal;
-  /** True when the principal may bring agents that nobody listed one by one: those are counted. */
+  /**
+   * True if the principal may register agents that the keys file does not list one by one. Redis counts such agents.
+   */
   readonly hasNamespace?: boolean;
 }
 
-/** What each partition takes of them. */
+/** Share of the limits for each partition. */
 export function limitsOfPartition(limits: Partial<AgentLimits>, partitions: number): AgentLimits {
   const { agentsPerKey = 0, agentsPerIssuer = 0 } = limits;
   return { agentsPerKey: shareOf(agentsPerKey, partitions), agentsPerIssuer: shareOf(agentsPerIssuer, partitions) };
 }
 
 /**
- * Two arguments of a script: the key that counts the agents of a principal, by its place among the keys, and how many it may
- * have; nothing where they are not limited. @param limits of the partition.
+ * Two script arguments: the place in KEYS of the key that counts the principal's agents, and how many agents it may
+ * have. Both are empty without a limit.
+ * @param limits of the partition.
  */
 export function agentLimitArgs(
   { principal, hasNamespace = false }: AgentBringer,

@@ -9,10 +9,13 @@ import { partitionOf } from "../redis/partitions.ts";
 import { placeOutOfReach, type RedisCalls } from "../redis/redis-calls.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
-/** Of more keys in one window those that came first give way: who sends as so many is bound by no limit of one key. */
+/**
+ * Above this number the oldest keys of a window give way. A sender with so many keys is not bound by a limit per key
+ * anyway.
+ */
 const MOST_KEYS = 10_000;
 
-/** Requests by key that this process alone counts, in windows that all keys share. Nothing is kept longer than a window lasts. */
+/** Requests by key that only this process counts. All keys share a window. Nothing is kept longer than a window. */
 export class OwnCounts {
   readonly #windowMs: number;
   readonly #used = new Map<string, number>();
@@ -23,7 +26,7 @@ export class OwnCounts {
     this.#windowMs = windowMs;
   }
 
-  /** How many keys are counted. */
+  /** Number of counted keys. */
   get size(): number {
     return this.#used.size;
   }
@@ -44,27 +47,27 @@ export class OwnCounts {
   }
 }
 
-/** Every limit counts in fixed windows of a minute, over all gateways. Source: docs/protocol.md#limits. */
+/** Every limit counts in fixed windows of a minute, across all gateways. Source: docs/protocol.md#limits. */
 export const RATE_WINDOW_SECONDS = 60;
 
-/** What is left of a limit, this request counted. */
+/** Rest of a limit after this request. */
 export interface Usage {
   readonly allowed: boolean;
   readonly remaining: number;
-  /** Until the count begins again. */
+  /** Ms until the count begins again. */
   readonly resetMs: number;
 }
 
 /**
- * One limit of requests a minute and key, counted in Redis. A key that has used it up is refused by this process until its
- * minute ends, so a flood of refused requests does not reach Redis. While the partition of a key is out of reach, and others
- * are not, this process counts by itself: nothing else of a request needs that partition.
+ * A limit of requests per minute and key, counted in Redis. After a key has used it up, this process refuses the key
+ * until its minute ends. So a flood of refused requests does not reach Redis. While only the key's partition is out of
+ * reach, this process counts by itself: nothing else in a request needs that partition.
  */
 export class RateLimit {
   readonly #limiter: RateLimiterRedis;
   readonly #partitions: number;
   readonly #name: string;
-  /** How many it allows. */
+  /** Number of allowed requests. */
   readonly most: number;
   readonly #usedUp = new UsedUp();
   readonly #own = new OwnCounts(RATE_WINDOW_SECONDS * 1000);
@@ -89,7 +92,8 @@ export class RateLimit {
 
   /**
    * Counts one request.
-   * @throws ServiceError `unavailable`: a request that no part of Redis can count is refused as such, never as one over the limit.
+   * @throws ServiceError `unavailable` if no part of Redis can count the request. It is never refused as over the
+   * limit.
    */
   async use(key: string): Promise<Usage> {
     const left = this.#usedUp.msLeft(key);
@@ -104,7 +108,7 @@ export class RateLimit {
     }
   }
 
-  /** The same of a request that needs Redis for its limit alone: without Redis this process counts it. */
+  /** Counts a request that needs Redis only for its limit. Without Redis this process counts it. */
   async useAnyway(key: string): Promise<Usage> {
     return await this.use(key).catch(() => this.#useOwn(key));
   }
@@ -120,7 +124,10 @@ export class RateLimit {
   }
 }
 
-/** What `RateLimiterRedis` calls of a client: a link, with its deadlines, its scripts and its users' commands. */
+/**
+ * The client methods that `RateLimiterRedis` calls. They use the link, with its deadlines, its scripts and its users'
+ * commands.
+ */
 function storeOf(link: RedisCalls) {
   return {
     rlflxIncr: ([key, points, seconds]: readonly [key: string, points: string, seconds: string]) =>
@@ -132,17 +139,17 @@ function usageOf(allowed: boolean, { remainingPoints, msBeforeNext }: RateLimite
   return { allowed, remaining: remainingPoints, resetMs: Math.min(msBeforeNext, RATE_WINDOW_SECONDS * 1000) };
 }
 
-/** Of more keys those that came first give way: they are counted in Redis again. */
+/** Above this number the oldest keys give way. Redis counts them again. */
 const MOST_USED_UP = 10_000;
 
 /**
- * Keys that have used up a limit, each until its minute ends. The library's own memory of them goes by a clock that may be set
- * back, has no bound, and keeps them longer.
+ * Keys that used up a limit, each until its minute ends. The library's own memory has no bound, keeps keys longer, and
+ * uses a clock that may be set back.
  */
 class UsedUp {
   readonly #keys = new Map<string, { readonly endsAt: number; readonly end: NodeJS.Timeout }>();
 
-  /** Ms until the key's minute ends; undefined for a key that may have some of its limit left. */
+  /** Ms until the key's minute ends. Undefined for a key that may have some of its limit left. */
   msLeft(key: string): number | undefined {
     const entry = this.#keys.get(key);
     return entry && Math.max(1, Math.ceil(entry.endsAt - performance.now()));
@@ -162,7 +169,7 @@ class UsedUp {
   }
 }
 
-/** The limits of the public surfaces, each with a count of its own for each address. */
+/** Limits of the public surfaces. Each address has its own count. */
 export type PublicLimit = Extract<
   LimitName,
   "feedback" | "self_test" | "check_online" | "session_lookups" | "credential_lookups" | "target_reads"
@@ -172,15 +179,15 @@ export interface AddressLimitsOptions {
   readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly partitions: number;
-  /** Of one address on each limited surface; 0 = no limit. */
+  /** Per address and limited surface. 0 = no limit. */
   readonly requestsPerMinute: number;
-  /** Called for each request that a limit refuses. */
+  /** Runs for each request that a limit refuses. */
   readonly limitReached: (limit: LimitName) => void;
 }
 
 /**
- * How often one address may ask a public surface, counted in Redis over all services. The address is kept as a hash under
- * the window's salt, and only while it counts. Source: docs/protocol.md#http.
+ * Limits how often one address may ask a public surface, counted in Redis across all services. Only a hash of the
+ * address under the window's salt is kept, and only while it counts. Source: docs/protocol.md#http.
  */
 export class AddressLimits {
   readonly #window: ProcessWindow;
@@ -196,8 +203,8 @@ export class AddressLimits {
 
   /**
    * Counts a request.
-   * @throws ServiceError `rate_limited` when the limit is reached; `unavailable` when Redis does not answer, of a self-test only
-   * before the salt is known.
+   * @throws ServiceError `rate_limited` if the limit is reached.
+   * @throws ServiceError `unavailable` if Redis does not answer. A self-test gets it only before the salt is known.
    */
   async use(name: PublicLimit, address: string): Promise<void> {
     if (this.#limit === null) return;
@@ -209,7 +216,7 @@ export class AddressLimits {
   }
 }
 
-/** An address as Redis may see it. @throws ServiceError `unavailable`. */
+/** Hash of an address for Redis. @throws ServiceError `unavailable`. */
 export async function hashedAddress(window: ProcessWindow, address: string): Promise<string> {
   const { salt } = await window.known();
   return anonymousId(salt, "address", networkOf(address));

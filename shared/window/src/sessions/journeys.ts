@@ -6,17 +6,17 @@ import type { WholeKeys } from "../redis/window-keys.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
 /**
- * One visitor's journey, without the visitor: ids stay in Redis. Times are Unix ms by the clock of Redis.
+ * One visitor's journey without the visitor's id, which stays in Redis. Times are Unix ms by the clock of Redis.
  * Source: docs/reports.md#journeys.
  */
 export interface Journey {
   readonly firstSeen: number;
   readonly lastSeen: number;
-  /** All actions, those included that are no longer kept. */
+  /** Number of all actions, including actions that are no longer kept. */
   readonly count: number;
-  /** The stages that any of them reached: what a visitor has completed stays so, however much it reads afterwards. */
+  /** Stages that any action reached. A completed stage stays, however many pages the visitor reads afterwards. */
   readonly stages: ReadonlySet<StageName>;
-  /** The last ones, oldest first. */
+  /** The last actions, oldest first. */
   readonly actions: readonly Action[];
 }
 
@@ -26,12 +26,12 @@ export interface Action {
   readonly at: number;
 }
 
-/** A stage as a bit of the record's `stages`. */
+/** A stage as a bit of `stages` in the record. */
 export function stageBit(stage: StageName): number {
   return 1 << STAGES.indexOf(stage);
 }
 
-/** Reads `first_seen last_seen count stages name@at name@at …`. Source: shared/window/src/lua/lib/journey.lua. */
+/** Parses `first_seen last_seen count stages name@at name@at …`. Source: shared/window/src/lua/lib/journey.lua. */
 export function parseJourney(record: string): Journey {
   const [firstSeen, lastSeen, count, stages, ...actions] = record.split(" ");
   return {
@@ -39,7 +39,7 @@ export function parseJourney(record: string): Journey {
     lastSeen: Number(lastSeen),
     count: Number(count),
     stages: new Set(STAGES.filter((stage) => (Number(stages) & stageBit(stage)) !== 0)),
-    // Each process writes in its own time: an action can come in up to a flush after a later one.
+    // Processes write at different times, so an action can arrive up to a flush after a later one.
     actions: actions.map(parseAction).sort((a, b) => a.at - b.at),
   };
 }
@@ -50,11 +50,11 @@ function parseAction(text: string): Action {
 }
 
 /**
- * What visitors did since the last write, on its way to Redis. A journey is what one anonymous visitor did, in order. It is
- * bounded here and in Redis: the visitors seen last, and the last actions of each. Source: docs/reports.md#journeys.
+ * Actions of visitors since the last write. A journey is the ordered actions of one anonymous visitor. Here and in
+ * Redis only the visitors seen last, and the last actions of each, are kept. Source: docs/reports.md#journeys.
  */
 export class GatheredJourneys {
-  /** The visitor seen longest ago stands first. */
+  /** The visitor seen longest ago comes first. */
   readonly #visits = new Map<string, Visit>();
 
   get size(): number {
@@ -73,7 +73,9 @@ export class GatheredJourneys {
     if (this.#visits.size > WINDOW_LIMITS.journeys) this.#visits.delete(firstOf(this.#visits));
   }
 
-  /** Arguments of flush_counters. Ages, not times: the clock of Redis dates them all, whichever process saw them. */
+  /**
+   * Arguments of `flush_counters`. They hold ages, not times: the clock of Redis dates the actions of all processes.
+   */
   args(now: number): (string | number)[] {
     return [...this.#visits].flatMap(([visitor, { count, stages, actions }]) => [
       visitor,
@@ -87,21 +89,21 @@ export class GatheredJourneys {
 
 interface Visit {
   count: number;
-  /** A bit for each stage that was reached. */
+  /** One bit for each reached stage. */
   stages: number;
   /** `at` is by the clock of `add`. */
   readonly actions: { readonly name: SurfaceId; readonly at: number }[];
 }
 
-/** Journeys by version, the form in which they are held. */
+/** Journeys by version, as this process holds them. */
 type Versions = ReadonlyMap<string, Journey>;
 
 const NONE: Versions = new Map();
 
 /**
- * The journeys of the window as one process has read them. Of 200 with 50 actions, some 280 KB, few change between two reads:
- * only these leave Redis. A version stands for what was written of one journey, once and for all, and which there are is read
- * each time: nothing is shown that Redis no longer has. Source: docs/redis.md#journeys.
+ * The window's journeys as one process read them. 200 journeys with 50 actions have some 280 KB, and few change between
+ * two reads. Only the changed ones leave Redis. A version names one written state of one journey, and never another.
+ * Each read fetches the list of versions, so it shows nothing that Redis no longer has. Source: docs/redis.md#journeys.
  */
 export class JourneysCopy {
   readonly #link: RedisCalls;
@@ -115,20 +117,20 @@ export class JourneysCopy {
   }
 
   /**
-   * The visitor seen last first; a journey is the same object for as long as nothing is added to it.
+   * The visitor seen last comes first. A journey stays the same object until an action is added.
    * @throws ServiceError `unavailable`.
    */
   async read(): Promise<readonly Journey[]> {
     const keys = (await this.#window.known()).keys.whole;
     const held = this.#keys === keys ? this.#held : NONE;
-    // Older ones than those held come back with a promotion: what they are is then read anew.
+    // A promotion can bring back versions older than the held ones. Then all are read again.
     const journeys = (await this.#readAbove(held, keys)) ?? (await this.#readAbove(NONE, keys)) ?? NONE;
     this.#keys = keys;
     this.#held = journeys;
     return [...journeys.values()].sort((a, b) => b.lastSeen - a.lastSeen);
   }
 
-  /** Null when some are neither held nor higher. */
+  /** Null if a version is neither held nor above the highest held one. */
   async #readAbove(held: Versions, { journeys, journeyVersions }: WholeKeys): Promise<Versions | null> {
     const highest = Math.max(0, ...[...held.keys()].map(Number));
     const [all = "", ...changed] = (await this.#link.run(

@@ -17,22 +17,22 @@ import {
   statusOf,
 } from "./records.ts";
 
-/** Which target is asked about, and by which session of it. */
+/** A target, and one of its sessions if asked for. */
 export interface TargetQuery {
   readonly agent: string;
-  /** Null: no session is asked about. */
+  /** Null to ask for no session. */
   readonly sessionId: string | null;
 }
 
-/** One target as the window has it. Times are epoch ms. Source: docs/reports.md#one-target. */
+/** One target in the window. Times are Unix ms. Source: docs/reports.md#one-target. */
 export interface Target {
   readonly agent: string;
   readonly presence: Presence;
-  /** The last request that was accepted while it was online; null once that is no longer fresh. */
+  /** The last request that was accepted while the target was online. Null once it is no longer fresh. */
   readonly lastOnlineProof: SessionProof | null;
-  /** When the newest request that is kept of it was accepted: its last proof, or a session that waits for it. */
+  /** Acceptance of the newest kept request: the last proof, or a session that waits for the target. */
   readonly lastRequestAt: number | null;
-  /** The session that was asked about; null without its id, and where it is not kept or not this target's. */
+  /** The session of the query. Null without an id, if it is not kept, or if it is another target's. */
   readonly session: TargetSession | null;
 }
 
@@ -41,9 +41,9 @@ export interface TargetSession {
   readonly requester: string;
   readonly decision: TargetDecision;
   readonly createdAt: number;
-  /** What the target was when the request was accepted: unless online, it has not received what was asked. */
+  /** Status of the target at acceptance. Unless `online`, the target has not received the request. */
   readonly delivery: DeliveryStatus;
-  /** Of one that expired: newer ones took its place, and its time would go on. */
+  /** True if the session expired because newer sessions took its place before its end. */
   readonly isDisplaced: boolean;
 }
 
@@ -59,7 +59,7 @@ export async function readTarget(
   { agent, sessionId }: TargetQuery,
   { offlineAfterMs, proofFreshnessMs }: TargetOptions,
 ): Promise<Target> {
-  // A session lies in its target's partition; no session has the empty id.
+  // A session is in its target's partition. No session has the empty id.
   const read = ({ presence, online, route, pending, session }: PartitionKeys) =>
     link.run(
       "read_target",
@@ -92,14 +92,15 @@ function latest(times: readonly number[]): number | null {
   return times.length === 0 ? null : Math.max(...times);
 }
 
-/** A session as the window keeps it: ids, times and states. Source: docs/protocol.md#sessions. */
+/** A session in the window: ids, times and states. Source: docs/protocol.md#sessions. */
 export interface Session extends SessionRecord {
   readonly sessionId: string;
   readonly status: SessionStatus;
 }
 
 /**
- * Reads one session; null when there is none, or its end is more than an hour past.
+ * Reads one session.
+ * @returns null if there is none, or if it ended more than an hour ago.
  * @throws ServiceError `unavailable`.
  */
 export async function readSession(link: RedisCalls, window: ProcessWindow, sessionId: string): Promise<Session | null> {

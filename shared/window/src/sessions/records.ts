@@ -3,7 +3,7 @@ import { PENDING, type ProofSource, type SessionStatus, type TargetDecision } fr
 import { SESSION_ID_PREFIX } from "relay-protocol/wire/envelope.ts";
 import { agentNamed } from "relay-protocol/wire/ids.ts";
 
-/** An accepted session request, as it is retained. Source: docs/reports.md#session-proofs. */
+/** A kept record of an accepted session request. Source: docs/reports.md#session-proofs. */
 export interface SessionProof {
   readonly sessionId: string;
   readonly requester: string;
@@ -12,11 +12,14 @@ export interface SessionProof {
   readonly acceptedAt: number;
   readonly targetStatus: DeliveryStatus;
   readonly source: ProofSource;
-  /** Requester and target answer to one key of the keys file, or to one issuer. */
+  /** True if requester and target belong to one key of the keys file, or to one issuer. */
   readonly samePrincipal: boolean;
 }
 
-/** Reads `session requester target accepted_at status source[ within]`. Source: shared/window/src/lua/accept/sessions.lua. */
+/**
+ * Parses `session requester target accepted_at status source[ within]`.
+ * Source: shared/window/src/lua/accept/sessions.lua.
+ */
 export function parseSessionProof(record: string): SessionProof {
   const [sessionId, requester, target, acceptedAt, targetStatus, source, within] = record.split(" ") as [
     ...[string, string, string, string],
@@ -28,11 +31,11 @@ export function parseSessionProof(record: string): SessionProof {
   return { sessionId, requester, target, acceptedAt: Number(acceptedAt), targetStatus, source, samePrincipal };
 }
 
-/** The records of sessions. Times are Unix ms. Source: shared/window/src/lua/lib/session_records.lua. */
+/** Records of sessions. Times are Unix ms. Source: shared/window/src/lua/lib/session_records.lua. */
 
 const MINUTE_MS = 60_000;
 
-/** A session's state as scripts say it. */
+/** State of a session in scripts: pending, approved, rejected or expired. */
 export type SessionState = "p" | "a" | "r" | "e";
 
 const DECISIONS: Readonly<Record<SessionState, TargetDecision>> = {
@@ -43,12 +46,12 @@ const DECISIONS: Readonly<Record<SessionState, TargetDecision>> = {
 };
 const DELIVERIES: Readonly<Record<string, DeliveryStatus>> = { o: "online", s: "stale", n: "not_seen" };
 
-/** A state in one word. */
+/** The state as one word. */
 export function decisionOf(state: SessionState): TargetDecision {
   return DECISIONS[state];
 }
 
-/** A state as clients are told it. */
+/** The state as clients see it. */
 export function statusOf(state: SessionState): SessionStatus {
   const decision = DECISIONS[state];
   return decision === "pending" ? PENDING : decision;
@@ -63,7 +66,7 @@ export interface SessionRecord {
   readonly decidedAt: number | null;
 }
 
-/** Reads `status delivery created_at ttl requester target` and, of a decided one, ` decided_at decided_by`. */
+/** Parses `status delivery created_at ttl requester target`. A decided session also has ` decided_at decided_by`. */
 export function parseSession(record: string): SessionRecord {
   const words = record.split(" ") as [string, string, string, string, string, string, string?];
   const [, delivery, createdAt, ttl, requester, target, decidedAt] = words;
@@ -85,7 +88,7 @@ export interface PendingSession {
   readonly expiresAt: number;
 }
 
-/** Reads `session created_at ttl principal requester`. */
+/** Parses `session created_at ttl principal requester`. */
 export function parsePendingSession(line: string): PendingSession {
   const [name, createdAt, ttl, , requester] = line.split(" ") as [string, string, string, string, string];
   return {
@@ -96,7 +99,7 @@ export function parsePendingSession(line: string): PendingSession {
   };
 }
 
-/** Reads the proof that a target has of its own, `accepted_at source requester session[ within]`. */
+/** Parses a target's last proof: `accepted_at source requester session[ within]`. */
 export function parseTargetProof(line: string, target: string): SessionProof {
   const [acceptedAt, source, requester, name, within] = line.split(" ") as [string, string, string, string, string?];
   return {
@@ -110,7 +113,7 @@ export function parseTargetProof(line: string, target: string): SessionProof {
   };
 }
 
-/** A decision whose requester was not online. */
+/** A decision that was made while its requester was not online. */
 export interface DecidedSession {
   readonly sessionId: string;
   readonly status: "approved" | "rejected";
@@ -118,7 +121,7 @@ export interface DecidedSession {
   readonly target: string;
 }
 
-/** Reads `session status decided_at target`. */
+/** Parses `session status decided_at target`. */
 export function parseDecidedSession(member: string): DecidedSession {
   const [name, state, decidedAt, target] = member.split(" ") as [string, string, string, string];
   return {
