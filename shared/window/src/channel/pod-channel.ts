@@ -7,31 +7,31 @@ import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls, ServerLink, SubscribingLink } from "../redis/redis-calls.ts";
 import { type AgentLine, ServerChannel } from "./server-channel.ts";
 
-/** What comes in over the pod's channel, one line each. Source: shared/window/src/channel/server-channel.ts. */
+/** Lines that arrive on the pod's channel. Source: shared/window/src/channel/server-channel.ts. */
 export interface PodChannelEvents {
-  /** `sessionId` is null for an envelope of no session. */
+  /** `sessionId` is null for an envelope without a session. */
   readonly deliver: (connection: string, epoch: number, agent: string, sessionId: string | null, text: string) => void;
   readonly superseded: (connection: string, epoch: number, agent: string) => void;
   readonly probe: (connection: string, epoch: number, agent: string) => void;
   readonly disconnect: (connection: string, epoch: number, agent: string) => void;
-  /** The delivery just before is of a sampled trace. */
+  /** The delivery just before belongs to a sampled trace. */
   readonly traced: (traceparent: string) => void;
 }
 
 /**
- * The channel on which the pod receives its deliveries: of each partition one, at the server that has it. A partition that
- * another server has is left at the former one, all that it published having come in, before the other is heard; so nothing
- * that the former one goes on to say is taken for a delivery. Source: docs/redis.md#a-redis-cluster.
+ * The pod's channel for deliveries: one channel per partition, at the partition's server. If a partition moves, the pod
+ * first leaves the former server, after all that it published has arrived. Then the pod listens at the new server. So
+ * nothing that the former server says later counts as a delivery. Source: docs/redis.md#a-redis-cluster.
  */
 export class PodChannel implements Service {
   readonly #calls: RedisCalls;
   readonly #pod: string;
   readonly #channels: readonly string[];
   readonly #servers = new Map<ServerLink, ServerChannel>();
-  /** The server at which each partition is heard. */
+  /** By partition: the server where the pod listens. */
   readonly #heardAt: (ServerChannel | undefined)[];
   #events: PodChannelEvents | undefined;
-  /** Of each partition that is being left at a server: until all that was published there has come in. */
+  /** By partition that the pod is leaving at a server. Resolves when all that was published there has arrived. */
   readonly #leaving = new Map<number, Promise<void>>();
   readonly #heardListeners: ((partition: number) => void)[] = [];
   #isPlacingDue = false;
@@ -53,27 +53,27 @@ export class PodChannel implements Service {
     return this.#channels.length;
   }
 
-  /** One to each server. */
+  /** One link to each server. */
   get links(): readonly SubscribingLink[] {
     return [...this.#servers.values()].map(({ link }) => link);
   }
 
-  /** Why nothing comes in; null also where no link is down, and messages of the pod to itself do not come back. */
+  /** Why nothing arrives. Also null if no link is down but the pod's messages to itself do not come back. */
   get downKind(): RedisDownKind | null {
     return mostTelling(this.links.map(({ downKind }) => downKind));
   }
 
-  /** True while deliveries to agents of some partition come in. */
+  /** True while deliveries of at least one partition arrive. */
   get ready(): boolean {
     return this.#channels.some((_, p) => this.#isHeard(p));
   }
 
-  /** Partitions of which nothing comes in. */
+  /** Partitions whose deliveries do not arrive. */
   get unheard(): number[] {
     return everyPartition(this.#channels.length).filter((p) => !this.#isHeard(p));
   }
 
-  /** True while deliveries to the agent come in. */
+  /** True while deliveries to the agent arrive. */
   isReadyFor(agent: string): boolean {
     return this.#isHeard(this.#partitionOf(agent));
   }
@@ -82,12 +82,12 @@ export class PodChannel implements Service {
     this.#events = events;
   }
 
-  /** Runs each time the channel of a partition has become ready: what was published before may not have come in. */
+  /** Runs each time a partition's channel becomes ready. Earlier publications may not have arrived. */
   onHeard(listener: (partition: number) => void): void {
     this.#heardListeners.push(listener);
   }
 
-  /** Resolves when the channels of all partitions are ready, or it was stopped, or after a connect timeout. */
+  /** Resolves when the channels of all partitions are ready, when it is stopped, or after a connect timeout. */
   async start(): Promise<void> {
     const ready = new Promise<void>((resolve) => {
       this.#startEnded = resolve;
@@ -102,7 +102,10 @@ export class PodChannel implements Service {
     await ready;
   }
 
-  /** Resolves when all that was published to this pod before has come in, of an agent alone where one is named. */
+  /**
+   * Resolves when all earlier publications to this pod have arrived.
+   * @param agent limits the wait to the agent's partition.
+   */
   async caughtUp(agent?: string): Promise<void> {
     const p = agent === undefined ? undefined : this.#partitionOf(agent);
     const servers = p === undefined ? [...this.#servers.values()] : [this.#heardAt[p]];
@@ -118,7 +121,10 @@ export class PodChannel implements Service {
     await Promise.all([...this.#servers.values()].map((server) => server.stop()));
   }
 
-  /** Has each partition heard at the server that has it. One run at a time, and another one for what changed meanwhile. */
+  /**
+   * Makes the pod listen to each partition at the partition's server. One run at a time. Changes during a run start
+   * another one.
+   */
   #place(): Promise<void> {
     this.#isPlacingDue = true;
     this.#placing ??= this.#placeAll().finally(() => {
@@ -138,7 +144,7 @@ export class PodChannel implements Service {
   async #placePartition(p: number): Promise<void> {
     const channel = this.#channels[p] as string;
     const server = this.#calls.serverOf(channel);
-    // Of a partition that nobody has, nothing is published.
+    // Nothing is published in a partition without a server.
     if (server === undefined) return;
     const [former, next] = [this.#heardAt[p], this.#at(server)];
     if (former === next) return;
@@ -171,8 +177,8 @@ export class PodChannel implements Service {
   }
 
   /**
-   * Publishes a message of the pod to itself. Over several partitions its lease is renewed with it, so that a moment in which
-   * nobody hears the pod costs no agent its owner. Source: docs/redis.md#leases-of-pods.
+   * Publishes a message of the pod to itself. With several partitions it also renews the pod's lease, so that a moment
+   * in which the pod is not heard costs no agent its owner. Source: docs/redis.md#leases-of-pods.
    */
   #send(p: number, message: string, pauseMs: number): Promise<unknown> {
     const channel = this.#channels[p] as string;
@@ -216,16 +222,16 @@ export class PodChannel implements Service {
   }
 }
 
-/** Open websockets of the pods: each tells its own under a lease. Source: docs/redis.md#leases-of-pods. */
+/** Numbers of open websockets. Each pod writes its own under a lease. Source: docs/redis.md#leases-of-pods. */
 
-/** @throws ServiceError `unavailable`. */
+/** Writes the number of this pod's connections. @throws ServiceError `unavailable`. */
 export async function leaseConnections(link: RedisCalls, pod: string, connections: number): Promise<void> {
   await link.run("lease_connections", [controlKeys.connections], [pod, connections, REDIS_LIMITS.shareLeaseMs]);
 }
 
-/** Of all pods, as they told within their leases. @throws ServiceError `unavailable`. */
+/** Sum over all pods with a lease. @throws ServiceError `unavailable`. */
 export async function countConnections(link: RedisCalls): Promise<number> {
   const told = (await link.command("HGETALL", controlKeys.connections)) as string[];
-  // Pod and `connections end` in turn.
+  // Pairs of a pod and `connections end`.
   return told.reduce((sum, text, n) => (n % 2 === 0 ? sum : sum + Number(text.split(" ")[0])), 0);
 }

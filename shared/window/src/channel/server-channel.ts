@@ -4,8 +4,9 @@ import { LinkDownError } from "../redis/link-state.ts";
 import type { ServerLink, SubscribingLink } from "../redis/redis-calls.ts";
 
 /**
- * The lines of a pod's channel. Scripts write those about an agent; the pod itself sends the loopback, and hears by it that
- * its subscription works. A traced line is of the delivery before it, and part of its text to the scripts. Source: shared/window/src/lua/lib/route.lua.
+ * Lines of a pod's channel. Scripts write the lines about agents. The pod itself sends `loopback`, and learns from it
+ * that its subscription works. `traced` belongs to the delivery before it. For scripts it is part of the delivery's
+ * text. Source: shared/window/src/lua/lib/route.lua.
  */
 export type ChannelLine =
   | (AboutAgent & { readonly kind: "deliver"; readonly sessionId: string | null; readonly text: string })
@@ -13,17 +14,17 @@ export type ChannelLine =
   | { readonly kind: "traced"; readonly traceparent: string }
   | { readonly kind: "loopback"; readonly id: string };
 
-/** Lines that name nothing but an agent and its connection. */
+/** Lines with only an agent and its connection. */
 const PLAIN_KINDS = ["superseded", "probe", "disconnect"] as const;
 
 interface AboutAgent {
   readonly connection: string;
-  /** The connection's, but the newer owner's in `superseded`. */
+  /** Epoch of the connection. In `superseded`, epoch of the newer owner. */
   readonly epoch: number;
   readonly agent: string;
 }
 
-/** Stands for the session of an envelope that is of none. */
+/** In place of the session id for an envelope without a session. */
 export const NO_SESSION = "-";
 
 const DELIVER = "deliver ";
@@ -32,7 +33,7 @@ export function formatLoopback(id: string): string {
   return `loopback ${id}`;
 }
 
-/** The text of an envelope as scripts are given it: of a sampled trace with a line of its own behind it. */
+/** Text of an envelope for the scripts. A sampled trace adds a line behind it. */
 export function textWithTrace(text: string, traceparent: string | undefined): string {
   return traceparent === undefined ? text : `${text}\ntraced ${traceparent}`;
 }
@@ -47,7 +48,7 @@ export function parseChannelLine(line: string): ChannelLine | undefined {
   return kind && { kind, connection: first, epoch: Number(epoch), agent };
 }
 
-/** Nearly every line is a delivery, and its text is long: its words are looked for, which takes half as long as a split. */
+/** Nearly every line is a delivery with a long text. Searching for its words takes half the time of a split. */
 function parseDelivery(line: string): ChannelLine {
   const epochAt = line.indexOf(" ", DELIVER.length) + 1;
   const agentAt = line.indexOf(" ", epochAt) + 1;
@@ -64,30 +65,29 @@ function parseDelivery(line: string): ChannelLine {
   };
 }
 
-/** All that is about agents, and what follows it: a line of the pod to itself ends in its channel. */
+/** All lines except the pod's message to itself, which ends in the channel. */
 export type AgentLine = Exclude<ChannelLine, { readonly kind: "loopback" }>;
 
-/** One channel of the pod at the server that has its partition. */
+/** One channel of the pod at its partition's server. */
 interface Subscription {
   readonly partition: number;
   readonly channel: string;
-  /** True while messages of the pod to itself come back. */
+  /** True while the pod's messages to itself come back. */
   isReady: boolean;
-  /** Messages of the pod to itself that the server answered since anything came in. */
+  /** Number of the pod's messages that the server answered since the last message arrived. */
   missed: number;
-  /** When the last of them was sent, monotonic ms; undefined before the first. */
+  /** Monotonic ms: when the last of them was sent. Undefined before the first. */
   sentAt: number | undefined;
-  /** The longest that the pod waited before it sent one, of those since the server answered one. */
+  /** Longest wait of the pod before such a message, since the server last answered one. */
   pauseMs: number;
 }
 
 /**
- * The pod's channels at one server, one of each partition that it has, on one connection. A subscription may be dead while its
- * socket looks alive: it is ready while messages that the pod sends to itself come back.
- *
- * The only reason to give the connection up are messages that the server says it has published while nothing comes in. While the
- * server is silent as a whole, or the commands do not reach it, the connection is kept: the server counts it as a subscriber and
- * reports deliveries as published, which a closed one would lose.
+ * The pod's channels at one server, one per partition there, on one connection. A subscription may be dead while its
+ * socket looks alive. It is ready while messages of the pod to itself come back.
+ * The pod gives the connection up only if the server says that it published messages and nothing arrives. While the
+ * server is silent, or does not get the commands, the pod keeps the connection. The server counts it as a subscriber
+ * and reports deliveries as published. A closed connection would lose them.
  */
 export class ServerChannel {
   readonly link: SubscribingLink;
@@ -97,17 +97,17 @@ export class ServerChannel {
   readonly #becameReady: (partition: number) => void;
   /** By partition. */
   readonly #subscriptions = new Map<number, Subscription>();
-  /** Looks whose messages the server answered, since anything came in. */
+  /** Looks whose messages the server answered, since the last message arrived. */
   #silentLooks = 0;
-  /** Where the rotation over the subscriptions goes on. */
+  /** Next place in the rotation over the subscriptions. */
   #next = 0;
-  /** Callers of `caughtUp`, by the id of the message that each waits for. */
+  /** Callers of `caughtUp`, by the id of the message that they wait for. */
   readonly #awaited = new Map<string, () => void>();
 
   /**
-   * @param options.send publishes a message of the pod to itself; `pauseMs` is how long the pod itself had sent none, at the longest,
-   * since the server answered one.
-   * @param options.becameReady runs each time the subscription of a partition is ready again.
+   * @param options.send publishes a message of the pod to itself. Its `pauseMs` is the longest wait of the pod without
+   * such a message since the server last answered one.
+   * @param options.becameReady runs each time a partition's subscription becomes ready again.
    */
   constructor(options: {
     readonly server: ServerLink;
@@ -126,7 +126,7 @@ export class ServerChannel {
     });
   }
 
-  /** True while what is published of the partition comes in. */
+  /** True while publications of the partition arrive. */
   isReady(partition: number): boolean {
     return this.#subscriptions.get(partition)?.isReady ?? false;
   }
@@ -135,14 +135,17 @@ export class ServerChannel {
     return this.#subscriptions.size === 0;
   }
 
-  /** Hears what is published of the partition, from when its server takes the subscription. */
+  /** Subscribes to the partition. Publications arrive once the server has taken the subscription. */
   join(partition: number, channel: string): void {
     const subscription = { partition, channel, isReady: false, missed: 0, sentAt: undefined, pauseMs: 0 };
     this.#subscriptions.set(partition, subscription);
     void this.#subscribe(subscription);
   }
 
-  /** Resolves when what was published before has come in, or the server does not answer. No more is heard then. */
+  /**
+   * Resolves when all earlier publications have arrived, or if the server does not answer. Later publications are not
+   * heard.
+   */
   async leave(partition: number): Promise<void> {
     const subscription = this.#subscriptions.get(partition);
     if (subscription === undefined) return;
@@ -151,8 +154,9 @@ export class ServerChannel {
   }
 
   /**
-   * Resolves when all that was published before has come in; at once when nothing does. All come in on one connection, in order.
-   * @param partition is asked by preference: what is sent to another one, which is being moved, may not come back.
+   * Resolves when all earlier publications have arrived, or at once if no subscription is ready. All arrive on one
+   * connection, in order.
+   * @param partition is preferred for the question: a message to another partition that is moving may not come back.
    */
   async caughtUp(partition?: number): Promise<void> {
     const subscription = this.#readySubscription(partition);
@@ -167,13 +171,13 @@ export class ServerChannel {
     this.#awaited.delete(id);
   }
 
-  /** To be called every 250 ms: sends the pod a message on one channel or more, so that each has one twice a second. */
+  /** Sends the pod a message on enough channels that each gets one twice a second. The caller runs it every 250 ms. */
   async look(): Promise<void> {
     if (this.isUnused) return;
     if (!this.link.up || !this.#server.up) {
       this.#silentLooks = 0;
       for (const subscription of this.#subscriptions.values()) subscription.missed = 0;
-      // Nobody hears it, but the lease of the pod goes on.
+      // Nobody receives these messages, but they renew the pod's lease.
       await Promise.all(this.#due().map((subscription) => this.#sendLoopback(subscription)));
       return;
     }
@@ -211,7 +215,7 @@ export class ServerChannel {
     return isAnswered;
   }
 
-  /** Where the server refuses, since it does not have the partition, a later look tries again. */
+  /** If the server refuses because it does not have the partition, a later look tries again. */
   async #subscribe(subscription: Subscription): Promise<void> {
     const { channel } = subscription;
     subscription.isReady = false;
@@ -221,13 +225,16 @@ export class ServerChannel {
     if (this.link.up) await this.#sendLoopback(subscription);
   }
 
-  /** An acknowledged subscription is not ready yet: the message that comes back makes it so. */
+  /** An acknowledged subscription is ready only when a message comes back. */
   async #subscribed(): Promise<void> {
     this.#silentLooks = 0;
     await Promise.all([...this.#subscriptions.values()].map((subscription) => this.#sendLoopback(subscription)));
   }
 
-  /** @returns whether the server answered it. It may come back before its answer is read: then it counts for one that does not, until more comes in. */
+  /**
+   * @returns whether the server answered. If the message comes back before its answer is read, it counts as missing
+   * until more arrives.
+   */
   async #sendLoopback(subscription: Subscription, id = loopbackId()): Promise<boolean> {
     const now = performance.now();
     subscription.pauseMs = Math.max(subscription.pauseMs, now - (subscription.sentAt ?? now));
@@ -237,7 +244,7 @@ export class ServerChannel {
       subscription.pauseMs = 0;
       return true;
     } catch {
-      // The server's silence does not come of the pod's: what it waited goes on to count until there is an answer.
+      // The server's silence is not the pod's delay. `pauseMs` keeps growing until there is an answer.
       return false;
     }
   }
