@@ -5,37 +5,39 @@ import { CREDENTIAL_KEY_PREFIX, CREDENTIAL_REASONS, type CredentialReason } from
 import type { Envelope } from "../wire/envelope.ts";
 import { isRefusal, type Refusal, refuse } from "./refusal.ts";
 
-/** What an envelope is judged by at this relay, whatever its connection. */
+/** Keys and names of this relay, by which it judges envelopes of any connection. */
 export interface KnownKeys {
   readonly ring: KeyRing;
-  /** The names of this relay, with a port that is not the default: what `payload.relay` of a register may say. */
+  /**
+   * Host names of this relay, with a port if it is not the default. `payload.relay` of a register must be one of them.
+   */
   readonly hosts: ReadonlySet<string>;
 }
 
-/** The keys of credentials that registers brought which were accepted on a connection. */
+/** Keys of credentials whose registers were accepted on a connection. */
 export interface BroughtKeys {
   /**
-   * The key of one that holds now: that of the sender, who may share its key with others, else that of another agent.
-   * Refusal: invalid_credential, where a credential is judged only now.
+   * A valid key: the sender's if it has one, else another agent's. Agents may share a key. Refusal: invalid_credential,
+   * if the credential was not judged before.
    */
   keyOf(keyId: string, from: unknown, ring: KeyRing, now: number): Refusal | SigningEntry | undefined;
 }
 
-/** A credential that a register presents, with the key that its signature is to be verified with. */
+/** A credential that a register presents, with the issuer's key that verifies its signature. */
 export interface PresentedCredential {
   readonly credential: Credential;
   readonly issuerKey: VerifyKey;
 }
 
-/** True for the id of a key that no keys file lists. */
+/** True for a key id that no keys file can list. */
 export function isCredentialKey(keyId: string): boolean {
   return keyId.startsWith(CREDENTIAL_KEY_PREFIX);
 }
 
 /**
- * The credential that an envelope presents: of a register under a `jkt-` key, `payload.credential`; undefined when it
- * presents none. In the order: its size, its issuer, its claims, its key, the relay that it is meant for.
- * Refusal: invalid_credential. Source: docs/protocol.md#credentials.
+ * The credential that a register under a `jkt-` key presents in `payload.credential`. Undefined if there is none.
+ * Checks in this order: size, issuer, claims, key, relay. Refusal: invalid_credential.
+ * Source: docs/protocol.md#credentials.
  */
 export function presentedCredential(
   value: Pick<Envelope, "key_id"> & { readonly type?: unknown; readonly payload?: unknown },
@@ -55,8 +57,8 @@ export function presentedCredential(
 }
 
 /**
- * The key of a credential that is shown beside an envelope, as an accepted register would have made it known.
- * Refusal: invalid_credential.
+ * The key of a credential that comes beside an envelope, as an accepted register would bring it. Refusal:
+ * invalid_credential.
  */
 export function keyOfShown(token: string, { ring, hosts }: KnownKeys, now: number): Refusal | SigningEntry {
   const shown = judge(token, ring, now, undefined);
@@ -66,7 +68,7 @@ export function keyOfShown(token: string, { ring, hosts }: KnownKeys, now: numbe
   return isIssued(shown) ? entryOfCredential(shown.credential) : invalidCredential("signature", undefined);
 }
 
-/** @param value the envelope that presents the token, for its id. */
+/** @param value the envelope that presents the token. The refusal names its id. */
 function judge(token: unknown, { issuers }: KeyRing, now: number, value: unknown): Refusal | PresentedCredential {
   const credential = readCredential(token);
   if (credential === undefined) return invalidCredential("malformed", value);
@@ -77,12 +79,18 @@ function judge(token: unknown, { issuers }: KeyRing, now: number, value: unknown
   return problem === "revoked" ? revoked(credential, issuers, value) : invalidCredential(problem, value);
 }
 
-/** Whether the credential was signed by its issuer. It takes as long as a signature: services verify it on other threads. */
+/**
+ * Whether the issuer signed the credential. It takes as long as verifying an envelope, so services do it on other
+ * threads.
+ */
 export function isIssued({ credential: { signed, signature }, issuerKey }: PresentedCredential): boolean {
   return verify(issuerKey, signed, signature);
 }
 
-/** The key of a credential as one that signs envelopes. @param bytes the key, in memory that lives as long as what is returned. */
+/**
+ * The key of a credential as an entry that signs envelopes.
+ * @param bytes the key, in memory that lives as long as the entry.
+ */
 export function entryOfCredential(
   { keyId, publicKey, issuer, agent }: Pick<Credential, "keyId" | "publicKey" | "issuer" | "agent">,
   bytes = Buffer.from(publicKey, "base64url"),
@@ -102,14 +110,14 @@ export function invalidCredential(reason: CredentialReason, value: unknown): Ref
   return refuse("invalid_credential", value, { detail: `${reason}: ${means}.`, hint });
 }
 
-/** What an issuer revoked stands in the relay's manifest: whoever presents a credential can see whether it was issued too early. */
+/** The relay's manifest publishes revocations, so the hint may name the times. */
 function revoked(credential: Credential, issuers: Issuers, value: unknown): Refusal {
   const refusal = invalidCredential("revoked", value);
   const [before, at] = [issuers.revokedBefore(credential), credential.issuedAt].map((ms) => new Date(ms).toISOString());
   return { ...refusal, hint: `${refusal.hint} Revoked is what was issued before ${before}; this one was at ${at}.` };
 }
 
-/** The names of the relay are public: whoever dialled one can say it. */
+/** The names of the relay are public, so the hint may list them. */
 function wrongRelay(hosts: ReadonlySet<string>, value: unknown): Refusal {
   const refusal = invalidCredential("wrong_relay", value);
   return { ...refusal, hint: `${refusal.hint} ${namesOf(hosts)}` };
@@ -124,7 +132,10 @@ function namesOf(hosts: ReadonlySet<string>): string {
   return `This relay is ${[...hosts].join(" or ")}.`;
 }
 
-/** The host that the client dialled must be one of this relay's, so that no other relay can use a register that it was sent. */
+/**
+ * The host that the client dialled must be a name of this relay. Else another relay could replay a register that it
+ * received.
+ */
 function isMeantFor({ audience }: Credential, host: unknown, hosts: ReadonlySet<string>): boolean {
   if (typeof host !== "string" || !hosts.has(host)) return false;
   return audience === undefined || audience.includes(host);

@@ -3,9 +3,11 @@ import { ERRORS } from "../wire/errors.ts";
 import { type Refusal, refuse } from "./refusal.ts";
 
 /**
- * Refuses a register or heartbeat that was signed for another relay, or for another connection: whoever saw it there would have the
- * agent here. What says neither passes, and what is no string says nothing: it is of somebody's own. Refusals: wrong_relay, wrong_connection. Source: docs/protocol.md#destination.
- * @param hosts the names of this relay. @param connectionId undefined where there is no connection, and nothing is taken.
+ * Refuses a register or heartbeat that was signed for another relay or another connection. Else somebody who saw it
+ * there could take the agent here. Passes an envelope without such members, or with members that are no strings: those
+ * belong to the sender. Refusals: wrong_relay, wrong_connection. Source: docs/protocol.md#destination.
+ * @param hosts names of this relay.
+ * @param connectionId undefined if there is no connection, as in the self-test.
  */
 export function checkDestination(
   envelope: Envelope,
@@ -25,8 +27,8 @@ export function checkDestination(
 }
 
 /**
- * A listed key has always been used under names that no setting tells the relay: those of a machine, a network or a cluster. Any
- * relay may have one, so it says nothing; nor does any name to a relay that was given no other.
+ * Clients with listed keys may dial local names (of a machine, a network or a cluster) that no setting tells the relay.
+ * Any relay may have such a name, so it does not count. A relay that has only local names refuses none.
  */
 function isOfAnother(relay: string, hosts: ReadonlySet<string>): boolean {
   if (hosts.has(relay)) return false;
@@ -37,7 +39,7 @@ function isOfAnother(relay: string, hosts: ReadonlySet<string>): boolean {
 
 const publicNames = new WeakMap<ReadonlySet<string>, ReadonlySet<string>>();
 
-/** The names of a relay never change, and every heartbeat asks for them: they are read once. */
+/** A relay's names never change, and every heartbeat needs them. So they are computed once. */
 function publicNamesOf(hosts: ReadonlySet<string>): ReadonlySet<string> {
   const known = publicNames.get(hosts);
   if (known !== undefined) return known;
@@ -52,14 +54,17 @@ const LOCAL = [
   /\.(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa|test|svc|localdomain)$/,
   /^(?=[\d.]+$)(?:0|10|127|169\.254|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./,
   /^\[(?:::1?\]|f[cd][\da-f]{2}:|fe[89ab][\da-f]:)/,
-  // The same IPv4 addresses, mapped.
+  // The same IPv4 addresses, mapped to IPv6.
   /^\[::ffff:(?:[\da-f]{1,2}|a[\da-f]{2}|7f[\da-f]{2}|a9fe|c0a8|ac1[\da-f]|64[4-7][\da-f]):/,
 ];
 
-/** What ends a host, or stands before one: a URL's scheme would be taken for a name without a dot. */
+/** Characters that end a host or come before it. Else a URL's scheme would pass for a name without a dot. */
 const BESIDE_HOST = /[\s/\\?#@]/;
 
-/** The name without its port, where it means one host everywhere; what is no host at all is nobody's. */
+/**
+ * The name without its port if it means one host everywhere. Undefined for a local name. A text that is no host is
+ * returned as it is, and matches no relay.
+ */
 function publicNameOf(host: string): string | undefined {
   if (BESIDE_HOST.test(host) || !URL.canParse(`wss://${host}`)) return host;
   const name = new URL(`wss://${host}`).hostname.replace(/\.$/, "");

@@ -2,33 +2,33 @@ import type { z } from "zod";
 import { ENVELOPE_ID_PATTERN } from "../wire/envelope.ts";
 import type { ErrorCode, FieldError } from "../wire/errors.ts";
 
-/** Why an envelope was refused, the same for websocket and self-test. Of the envelope it holds nothing but ids and a digest. */
+/** Refusal of an envelope, for websocket and self-test alike. It holds only ids and a digest of the envelope. */
 export interface Refusal {
   readonly code: ErrorCode;
-  /** One more sentence than the code has. */
+  /** An additional sentence after the code's title. */
   readonly detail?: string;
-  /** In place of the code's. */
+  /** Replaces the code's hint. */
   readonly hint?: string;
-  /** The envelope's id, when it could be read. */
+  /** The envelope's id, if it is readable. */
   readonly envelopeId?: string;
   readonly errors?: readonly FieldError[];
-  /** Of bad_signature: hex SHA-256 of the text that the signature was checked over. */
+  /** For bad_signature: hex SHA-256 of the text that the signature was checked against. */
   readonly canonicalSha256?: string;
-  /** Of unknown_key and key_not_allowed: the sender that the envelope names, where it is an agent id. */
+  /** For unknown_key and key_not_allowed: the envelope's sender, if it is an agent id. */
   readonly from?: string;
-  /** Of unknown_key: the key, where a register may bring it with its credential. */
+  /** For unknown_key: the key id, if a register can bring the key with its credential. */
   readonly credentialKey?: string;
-  /** The key, once the signature was verified: then its holder sent the envelope. */
+  /** Set once the signature is verified. Then the holder of this key sent the envelope. */
   readonly signer?: { readonly keyId: string; readonly issuer?: string | undefined };
 }
 
-/** A refusal of `value`; with its id where that is a valid envelope id. */
+/** Makes a refusal of `value`, with its id if that is a valid envelope id. */
 export function refuse(code: ErrorCode, value: unknown, why: Omit<Refusal, "code" | "envelopeId"> = {}): Refusal {
   const envelopeId = readableId(value);
   return envelopeId === undefined ? { code, ...why } : { code, envelopeId, ...why };
 }
 
-/** Distinguishes a refusal from the result of a step. */
+/** Tells a refusal from the result of a step. */
 export function isRefusal(result: object): result is Refusal {
   return "code" in result;
 }
@@ -38,10 +38,13 @@ function readableId(value: unknown): string | undefined {
   return typeof id === "string" && ENVELOPE_ID_PATTERN.test(id) ? id : undefined;
 }
 
-/** Of more unknown fields than these the names are left out, so that an answer stays small. */
+/** Most unknown fields that an answer names, so that it stays small. */
 const MAX_NAMED = 10;
 const SHORT_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,14}$/;
-/** Words of letters, each with two digits at most: `sessionRef2`, `target_agent_id`. Random text of this length is none. */
+/**
+ * Words of letters, each with at most two digits: `sessionRef2`, `target_agent_id`. Random text of this length does not
+ * match.
+ */
 const LONG_NAME = /^(?=.{0,32}$)_?[A-Z]?[a-z]+[0-9]{0,2}(?:(?:[_-][A-Z]?|[A-Z])[a-z]+[0-9]{0,2}|[_-][0-9]{1,2})*$/;
 const KEY_PREFIX = /^[rsp]k[_-]/i;
 
@@ -61,7 +64,7 @@ function bound(which: string, limit: number | bigint, origin: string): string {
   return unit === undefined ? `must be at ${which} ${limit}` : `must have at ${which} ${limit}${unit}`;
 }
 
-/** For `safeParse`: why a value does not fit, in words that hold none of it. What a schema says itself goes first. */
+/** For `safeParse`: explains a misfit in words that hold nothing of the value. A schema's own message comes first. */
 export const IN_PLAIN_WORDS = { error: plainWords } as const;
 
 function plainWords(issue: z.core.$ZodRawIssue): string | undefined {
@@ -89,15 +92,12 @@ function plainWords(issue: z.core.$ZodRawIssue): string | undefined {
 
 const UNNAMED: FieldError = { field: "unknown field", message: "not allowed" };
 
-/**
- * Why validation failed, for a log: field names of the schema and rules only, never a value or a name that the sender
- * chose.
- */
+/** Validation errors for a log: field names of the schema, and rules. Never a value or a name that the sender chose. */
 export function fieldErrors(error: z.ZodError): FieldError[] {
   return errorsOf(error, () => [UNNAMED]);
 }
 
-/** The same for who sent it, with the names of unknown fields. Source: docs/security.md#echoes. */
+/** Validation errors for the sender, with the names of unknown fields. Source: docs/security.md#echoes. */
 export function namedFieldErrors(error: z.ZodError): FieldError[] {
   return errorsOf(error, (names) => {
     const named = names.filter(isEchoed).slice(0, MAX_NAMED);
@@ -114,7 +114,7 @@ function errorsOf(error: z.ZodError, unknown: (names: readonly string[]) => Fiel
   });
 }
 
-/** A name may be a key that stands in the wrong place: what could be one, whole or in part, is never echoed. */
+/** A field name may be a misplaced key. A name that could be a key, or a part of one, is never echoed. */
 function isEchoed(name: string): boolean {
   return !KEY_PREFIX.test(name) && (SHORT_NAME.test(name) || LONG_NAME.test(name));
 }

@@ -22,10 +22,10 @@ import { checkDestination } from "./destination-step.ts";
 import { IN_PLAIN_WORDS, isRefusal, namedFieldErrors, type Refusal, refuse } from "./refusal.ts";
 
 /**
- * The value of a JSON text, checked for what JSON allows and the relay does not: a payload of more than 32 levels or 2,000
- * members, `__proto__` as a member name, lone surrogates, numbers that are not finite doubles. It must come right after parsing:
- * later steps would overflow the stack on depth, or silently drop `__proto__`.
- * Refusals: malformed_json, invalid_envelope. Source: docs/protocol.md#envelopes.
+ * Parses a JSON text and refuses values that JSON allows and the relay does not. These are a payload of more than 32
+ * levels or 2,000 members, the member name `__proto__`, lone surrogates, and numbers that are not finite doubles. This
+ * must come right after parsing: later steps would overflow the stack, or silently drop `__proto__`. Refusals:
+ * malformed_json, invalid_envelope. Source: docs/protocol.md#envelopes.
  */
 export function decode(text: string): { readonly value: unknown } | Refusal {
   const parsed = parse(text);
@@ -43,20 +43,21 @@ function parse(text: string): { readonly value: unknown } | undefined {
 }
 
 /**
- * The checks of an envelope: decode → clock → key → shape → destination → size → signature → authority, the same for websocket and self-test.
- * What costs most, the schema and the canonical text, comes when the envelope names a valid key: nobody else can have the
- * relay do it. Source: docs/protocol.md#envelopes, docs/protocol.md#signatures, docs/protocol.md#keys.
+ * Checks of an envelope: decode → clock → key → shape → destination → size → signature → authority. Websocket and
+ * self-test share them. The costly steps, schema and canonical text, come after the key. So only a sender that names a
+ * valid key can cause their cost. Source: docs/protocol.md#envelopes, docs/protocol.md#signatures,
+ * docs/protocol.md#keys.
  */
 
-/** An envelope whose shape is valid. `envelope` is the value as it was parsed, not a copy made by the schema. */
+/** An envelope with a valid shape. `envelope` is the parsed value, not the schema's copy. */
 export interface ShapedEnvelope {
   readonly envelope: Envelope;
   readonly kind: EnvelopeKind;
 }
 
-/** The connection that an envelope comes in on. */
+/** The connection of an incoming envelope. */
 export interface Incoming {
-  /** As `hello` says it; undefined where there is none, and the envelope is judged alone. */
+  /** The id in `hello`. Undefined if the envelope has no connection. */
   readonly id?: string;
   readonly credentials?: BroughtKeys | undefined;
 }
@@ -65,27 +66,24 @@ export interface Incoming {
 export interface Candidate extends ShapedEnvelope {
   readonly canonical: string;
   readonly entry: SigningEntry;
-  /** What the register presents; its signature is to be verified as well. */
+  /** The credential that a register presents. Its signature also needs verifying. */
   readonly credential: PresentedCredential | undefined;
 }
 
 /** An envelope that passed all checks. */
 export interface VerifiedEnvelope extends ShapedEnvelope {
-  /** Canonical text with `sig`: what is forwarded. */
+  /** Canonical text with `sig`, as the relay forwards it. */
   readonly text: string;
   readonly keyId: string;
-  /** The key itself, by its identity in the key ring. */
+  /** Identity of the key in the key ring. */
   readonly key: string;
-  /** The issuer of the credential that the key is known by; undefined for a listed key. */
+  /** Issuer of the key's credential. Undefined for a listed key. */
   readonly issuer: string | undefined;
   /** The credential that a register presented. */
   readonly credential: Credential | undefined;
 }
 
-/**
- * All checks before the signature, which may be verified on another thread. Never throws.
- * @param now Unix ms.
- */
+/** All checks before the signature, which another thread may verify. Never throws. @param now Unix ms. */
 export function checkBeforeSignature(
   text: string,
   keys: KnownKeys,
@@ -115,15 +113,15 @@ export function checkBeforeSignature(
   return checkSize(envelope, canonical) ?? { envelope, kind, canonical, entry, credential };
 }
 
-/** The envelope of a text. Refusals: malformed_json, invalid_envelope. */
+/** Parses an envelope and checks its shape. Refusals: malformed_json, invalid_envelope. */
 export function readShape(text: string): Refusal | ShapedEnvelope {
   const decoded = decode(text);
   return isRefusal(decoded) ? decoded : checkShape(decoded.value);
 }
 
 /**
- * The checks that remain once the signatures were verified; that of the credential, where one was presented, holds.
- * @param isSigned whether `sig` is the key's for the canonical text.
+ * The checks after the signatures. The signature of a presented credential is already verified.
+ * @param isSigned whether `sig` is the key's signature of the canonical text.
  */
 export function checkAfterSignature(candidate: Candidate, isSigned: boolean): Refusal | VerifiedEnvelope {
   const { envelope, kind, canonical, entry, credential } = candidate;
@@ -135,10 +133,10 @@ export function checkAfterSignature(candidate: Candidate, isSigned: boolean): Re
   return { envelope, kind, text, keyId, key, issuer, credential: credential?.credential };
 }
 
-/** What every envelope has besides them; who has to mend one hears of all that it lacks at once. */
+/** Other required members. A refusal lists all that are missing, so that the sender can fix them at once. */
 const OTHER_MEMBERS = ["id", "type", "from", "payload", "sig"] as const satisfies readonly (keyof Envelope)[];
 
-/** What clock and key are judged by, of an envelope whose shape may still be invalid. */
+/** Fields for the checks of clock and key. The envelope's shape may still be invalid. */
 type Terms = Pick<Envelope, "ts" | "key_id"> & {
   readonly type?: unknown;
   readonly from?: unknown;
@@ -197,7 +195,10 @@ function checkClock(terms: Terms, now: number): Refusal | undefined {
   return refuse("clock_skew", terms, isInSeconds ? { hint: SECONDS_HINT } : {});
 }
 
-/** Refusals: unknown_key, those of `brought`. Only gateways use key ids with their prefix, whatever the keys file holds. */
+/**
+ * Refusals: unknown_key, and the refusals of `brought`. Key ids with the gateway prefix are unknown here, whatever the
+ * keys file holds: only gateways use them.
+ */
 function findKey(terms: Terms, ring: KeyRing, now: number, brought?: BroughtKeys): Refusal | SigningEntry {
   const { key_id } = terms;
   if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);
@@ -205,7 +206,7 @@ function findKey(terms: Terms, ring: KeyRing, now: number, brought?: BroughtKeys
   return brought?.keyOf(key_id, terms.from, ring, now) ?? unknownCredentialKey(terms);
 }
 
-/** A register that brought a credential has been judged by it before. */
+/** A register that brought a credential was already judged by it. */
 function unknownCredentialKey(terms: Terms): Refusal {
   const lacksCredential = terms.type === "agent.register" && { hint: REGISTER_HINT };
   return { ...unknownKey(terms), credentialKey: terms.key_id, ...lacksCredential };
@@ -229,7 +230,7 @@ function badSignature({ envelope, canonical, entry }: Candidate): Refusal {
   });
 }
 
-/** Refusal: key_not_allowed. Checked after the signature, so that only the holder of a key learns whom it may sign for. */
+/** Refusal: key_not_allowed. It comes after the signature, so that only the holder of a key learns its agents. */
 function checkAuthority(envelope: Envelope, entry: SigningEntry): Refusal | undefined {
   if (entry.mayAct(envelope.from)) return undefined;
   const { keyId, issuer } = entry;

@@ -4,20 +4,22 @@ import type { SigningAlgorithm, SigningKeyRecord } from "../contract/keys-file.t
 import { ENVELOPE_LIMITS } from "../wire/limits.ts";
 
 /**
- * The bytes of base64url text without padding; undefined for any other text. Node's decoder skips unknown characters and
- * ignores trailing bits: encoding the bytes again finds both, so that one value has exactly one spelling.
- * Source: RFC 4648, sections 3.5 and 5.
+ * Decodes base64url text without padding.
+ * @returns undefined for any other text. Node's decoder skips unknown characters and ignores trailing bits. Encoding
+ * the bytes again finds both, so one value has exactly one spelling. Source: RFC 4648, sections 3.5 and 5.
  */
 export function decodeBase64url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64url");
   return bytes.toString("base64url") === text ? bytes : undefined;
 }
 
-/** Points of the two curves that no key may be: whose order divides 8, in any encoding. Keys have 32 bytes. */
+/** Forbidden points of the two curves: their order divides 8. All their encodings are refused. Keys have 32 bytes. */
 
 const FIELD_PRIME = 2n ** 255n - 19n;
 
-/** y of such points of Ed25519, for either sign of x: under such a key one signature is valid for any message. */
+/**
+ * y of small-order points of Ed25519, for either sign of x. Under such a key one signature is valid for any message.
+ */
 const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
   0n,
   1n,
@@ -26,7 +28,10 @@ const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
   0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n,
 ]);
 
-/** u of such points of X25519: with one, what two sides agree on is known to all. Source: RFC 7748, section 6.1. */
+/**
+ * u of small-order points of X25519. Under such a key the shared secret is known to everybody. Source: RFC 7748,
+ * section 6.1.
+ */
 const SMALL_ORDER_U: ReadonlySet<bigint> = new Set([
   0n,
   1n,
@@ -35,33 +40,36 @@ const SMALL_ORDER_U: ReadonlySet<bigint> = new Set([
   0x57119fd0dd4e22d8868e1c58c45c44045bef839c55b1d0b1248c50a3bc959c5fn,
 ]);
 
-/** The bits from 248 on that all of them have one of, and whatever is at or above the prime: they tell nearly every key apart. */
+/**
+ * Top 7 bits of these points and of the prime. Values above the prime share the prime's top bits. Nearly every other
+ * key has other top bits, so the check is fast.
+ */
 const SMALL_ORDER_TOPS: ReadonlySet<number> = new Set([...SMALL_ORDER_Y, FIELD_PRIME].map((y) => Number(y >> 248n)));
 
-/** True also for a y at or above the prime: a second encoding of a smaller y. */
+/** Also true for a y at or above the prime: a second encoding of a smaller y. */
 export function isSmallOrderEd25519(point: Buffer): boolean {
   if (!SMALL_ORDER_TOPS.has((point.at(-1) as number) & 0x7f)) return false;
   const y = numberOf(point) & (2n ** 255n - 1n);
   return y >= FIELD_PRIME || SMALL_ORDER_Y.has(y);
 }
 
-/** True also for a u at or above the prime: a second encoding of a smaller u. */
+/** Also true for a u at or above the prime: a second encoding of a smaller u. */
 export function isSmallOrderX25519(point: Buffer): boolean {
   const u = numberOf(point);
   return u >= FIELD_PRIME || SMALL_ORDER_U.has(u);
 }
 
-/** Of little-endian bytes. */
+/** Reads little-endian bytes. */
 function numberOf(bytes: Buffer): bigint {
   return BigInt(`0x${Buffer.from(bytes).reverse().toString("hex")}`);
 }
 
 /**
- * Ed25519 from libsodium: it takes half the time of OpenSSL's, and refuses malleable signatures and small-order points.
+ * Ed25519 from libsodium. It takes half the time of OpenSSL's, and refuses malleable signatures and small-order points.
  * Source: RFC 8032, section 5.1.
  */
 
-/** Lengths of a public key, of a seed, which is the private key of the RFC, and of a signature. */
+/** Lengths in bytes. The seed is the RFC's private key. */
 export const ED25519_BYTES = {
   key: sodium.crypto_sign_PUBLICKEYBYTES,
   seed: sodium.crypto_sign_SEEDBYTES,
@@ -69,8 +77,9 @@ export const ED25519_BYTES = {
 } as const;
 
 /**
- * The public key in base64url, 32 bytes. @throws Error, without key text, when the text is malformed or the point has small
- * order: under such a key one signature is valid for any message.
+ * Imports a public key: base64url of 32 bytes.
+ * @throws Error, without key text, if the text is malformed or the point has small order. Under such a key one
+ * signature is valid for any message.
  */
 export function importPublicKey(text: string): Buffer {
   const bytes = decodeBase64url(text);
@@ -79,7 +88,7 @@ export function importPublicKey(text: string): Buffer {
   return bytes;
 }
 
-/** The private key of a 32-byte seed in libsodium's form: the seed, then the public key. Source: RFC 8032, section 5.1.5. */
+/** The private key of a 32-byte seed in libsodium's form: seed, then public key. Source: RFC 8032, section 5.1.5. */
 export function privateKeyOfSeed(seed: Buffer): Buffer {
   const privateKey = Buffer.alloc(sodium.crypto_sign_SECRETKEYBYTES);
   sodium.crypto_sign_seed_keypair(Buffer.alloc(ED25519_BYTES.key), privateKey, seed);
@@ -91,37 +100,37 @@ export function publicKeyText(privateKey: Buffer): string {
   return privateKey.toString("base64url", ED25519_BYTES.seed);
 }
 
-/** The signature of a message, 64 bytes. */
+/** @returns the signature of a message, 64 bytes. */
 export function signEd25519(privateKey: Buffer, message: Buffer): Buffer {
   const signature = Buffer.alloc(ED25519_BYTES.signature);
   sodium.crypto_sign_detached(signature, message, privateKey);
   return signature;
 }
 
-/** True when `signature`, of 64 bytes, is the key's for the message. */
+/** True if `signature`, of 64 bytes, is the key's signature of the message. */
 export function verifyEd25519(publicKey: Buffer, message: Buffer, signature: Buffer): boolean {
   return sodium.crypto_sign_verify_detached(signature, message, publicKey);
 }
 
-/** Bytes of a SHA-256 block, and of a digest. */
+/** Bytes of a SHA-256 block and of a digest. */
 const BLOCK = 64;
 const DIGEST = 32;
-/** The padding bytes of RFC 2104. */
+/** Padding bytes. Source: RFC 2104. */
 const INNER = 0x36;
 const OUTER = 0x5c;
-/** The most bytes that UTF-8 takes for one UTF-16 code unit. */
+/** Most UTF-8 bytes of one UTF-16 code unit. */
 const MAX_BYTES_PER_UNIT = 3;
 
-/** Overwritten by each call: the inner block, then the text. A text longer than an envelope gets a buffer of its own. */
+/** Buffer that each call overwrites: inner block, then text. A text longer than an envelope gets its own buffer. */
 const MESSAGE = Buffer.alloc(BLOCK + MAX_BYTES_PER_UNIT * ENVELOPE_LIMITS.maxFrameBytes);
 
 /**
- * HMAC-SHA256 with one secret. By hand, since two one-shot hashes over reused buffers take half the time of createHmac,
- * which makes two objects for each call. Source: RFC 2104.
+ * HMAC-SHA256 with one secret. Two one-shot hashes over reused buffers take half the time of createHmac, which makes
+ * two objects per call. Source: RFC 2104.
  */
 export class HmacSecret {
   readonly #inner = Buffer.alloc(BLOCK, INNER);
-  /** The outer block, and room for the inner digest. */
+  /** Outer block, with room for the inner digest. */
   readonly #outer = Buffer.alloc(BLOCK + DIGEST, OUTER);
 
   constructor(secret: Buffer) {
@@ -132,7 +141,7 @@ export class HmacSecret {
     }
   }
 
-  /** The MAC of the UTF-8 bytes of `text`, in base64url. */
+  /** @returns the MAC of the UTF-8 bytes of `text`, in base64url. */
   sign(text: string): string {
     const isLong = text.length * MAX_BYTES_PER_UNIT > MESSAGE.length - BLOCK;
     const message = isLong ? Buffer.alloc(BLOCK + Buffer.byteLength(text)) : MESSAGE;
@@ -143,7 +152,7 @@ export class HmacSecret {
   }
 }
 
-/** Length of `sig`: base64url, no padding. Source: docs/protocol.md#envelopes. */
+/** Length of `sig` in base64url without padding. Source: docs/protocol.md#envelopes. */
 export const SIGNATURE_CHARACTERS: Record<SigningAlgorithm, number> = { "hmac-sha256": 43, ed25519: 86 };
 
 const SECRET_MIN_BYTES = 32;
@@ -159,13 +168,13 @@ export type VerifyKey = HmacKey | { readonly alg: "ed25519"; readonly publicKey:
 /** A key that makes signatures. */
 export type SigningKey = HmacKey | { readonly alg: "ed25519"; readonly privateKey: Buffer };
 
-/** The key of a record in the keys file. @throws Error when it cannot be used; the message holds no key text. */
+/** Imports the key of a record in the keys file. @throws Error, without key text, if the key is unusable. */
 export function importVerifyKey(record: SigningKeyRecord): VerifyKey {
   if (record.alg === "ed25519") return { alg: "ed25519", publicKey: importPublicKey(record.public_key) };
   return { alg: "hmac-sha256", secret: importSecret(record.secret) };
 }
 
-/** The HMAC secret in base64url text, at least 32 bytes. @throws Error as importVerifyKey does. */
+/** Imports an HMAC secret: base64url of at least 32 bytes. @throws Error as importVerifyKey does. */
 export function importSecret(text: string): HmacSecret {
   const bytes = decodeBase64url(text);
   if (bytes === undefined || bytes.length < SECRET_MIN_BYTES) {
@@ -175,8 +184,8 @@ export function importSecret(text: string): HmacSecret {
 }
 
 /**
- * True when `sig` (base64url) is the key's signature of the UTF-8 bytes of `text`. The key decides on the algorithm, never
- * the envelope: else a public key could be used as an HMAC secret. Never throws.
+ * True if `sig` (base64url) is the key's signature of the UTF-8 bytes of `text`. The key decides the algorithm, never
+ * the envelope. Else a public key could serve as an HMAC secret. Never throws.
  */
 export function verify(key: VerifyKey, text: string, sig: string): boolean {
   if (sig.length !== SIGNATURE_CHARACTERS[key.alg]) return false;
@@ -185,7 +194,7 @@ export function verify(key: VerifyKey, text: string, sig: string): boolean {
   return signature !== undefined && verifyEd25519(key.publicKey, Buffer.from(text), signature);
 }
 
-/** The signature of the UTF-8 bytes of `text`, in base64url. */
+/** @returns the signature of the UTF-8 bytes of `text`, in base64url. */
 export function sign(key: SigningKey, text: string): string {
   if (key.alg === "hmac-sha256") return key.secret.sign(text);
   return signEd25519(key.privateKey, Buffer.from(text)).toString("base64url");
@@ -194,7 +203,7 @@ export function sign(key: SigningKey, text: string): string {
 const EXPECTED = Buffer.alloc(SIGNATURE_CHARACTERS["hmac-sha256"]);
 const GIVEN = Buffer.alloc(SIGNATURE_CHARACTERS["hmac-sha256"]);
 
-/** In constant time. The encoded texts are compared, so that a signature has exactly one spelling. */
+/** Takes constant time. It compares the encoded texts, so a signature has exactly one spelling. */
 function sameSignature(expected: string, given: string): boolean {
   EXPECTED.write(expected);
   return GIVEN.write(given) === GIVEN.length && timingSafeEqual(EXPECTED, GIVEN);

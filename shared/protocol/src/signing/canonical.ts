@@ -2,10 +2,10 @@ import canonicalize from "canonicalize";
 import type { UnsignedEnvelope } from "../wire/envelope.ts";
 
 /**
- * The text whose UTF-8 bytes are signed: the fields in signing order, absent ones left out, no white space, every value
- * in the form of RFC 8785. Throws on what RFC 8785 does not allow (a lone surrogate, a number that is not finite).
- * The shape of the envelope has been checked: ids, keys and types hold no character that JSON escapes.
- * Source: docs/protocol.md#signatures.
+ * The signed text: the fields in signing order, without absent fields and white space, with values in the form of RFC
+ * 8785. Its UTF-8 bytes are signed. The envelope's shape must be valid: then ids, keys and types hold no character that
+ * JSON escapes. Source: docs/protocol.md#signatures.
+ * @throws for values that RFC 8785 does not allow: a lone surrogate, or a number that is not finite.
  */
 export function canonicalText(envelope: UnsignedEnvelope): string {
   const { id, type, from, to, task_id, payload, ts, key_id } = envelope;
@@ -15,19 +15,22 @@ export function canonicalText(envelope: UnsignedEnvelope): string {
   return `${head},"payload":${canonicalJson(payload)},"ts":${ts},"key_id":"${key_id}"}`;
 }
 
-/** What is forwarded: the canonical text with `sig` as its last member. `sig` is base64url. */
+/** The forwarded text: canonical text with `sig` (base64url) as its last member. */
 export function signedText(canonical: string, sig: string): string {
   return `${canonical.slice(0, -1)},"sig":"${sig}"}`;
 }
 
-/** Any JSON value in the form of RFC 8785: one text for one value, in any order of members. Throws as canonicalText does. */
+/**
+ * A JSON value in the form of RFC 8785: one text for one value, whatever the order of its members.
+ * @throws as canonicalText does.
+ */
 export function canonicalJson(value: unknown): string {
   return isInOrder(value) ? JSON.stringify(value) : (canonicalize(value) as string);
 }
 
 /**
- * True when JSON.stringify writes the value as RFC 8785 requires: strings and numbers are always the same, so the members
- * must only be in order. False for what RFC 8785 does not allow, on which `canonicalize` then throws.
+ * True if JSON.stringify writes the value in the form of RFC 8785. Strings and numbers always fit, so only the order of
+ * members matters. False for values that RFC 8785 does not allow. `canonicalize` then throws.
  */
 function isInOrder(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();

@@ -13,12 +13,15 @@ import { parseUniqueJson } from "../wire/json.ts";
 import { CREDENTIAL_LIMITS } from "../wire/limits.ts";
 import { decodeBase64url, ED25519_BYTES, importPublicKey, isSmallOrderX25519, type VerifyKey } from "./algorithms.ts";
 
-/** The curves of the keys in a credential: one for signatures, one for sealed payloads. Source: RFC 8037, section 2. */
+/**
+ * Curves of the keys in a credential: Ed25519 for signatures, X25519 for sealed payloads. Source: RFC 8037, section 2.
+ */
 export type Curve = "Ed25519" | "X25519";
 
 /**
- * The key of a public JWK of the curve, in base64url; undefined when the value is anything else: a private key, an `x` that
- * is not the one spelling of 32 bytes, a point of small order. Other members do not count.
+ * The base64url key of a public JWK of the curve. Other members do not count.
+ * @returns undefined for a private key, an `x` that is not the one spelling of 32 bytes, a small-order point, or any
+ * other value.
  */
 export function readPublicJwk(value: unknown, curve: Curve): string | undefined {
   if (typeof value !== "object" || value === null || Object.hasOwn(value, "d")) return undefined;
@@ -27,12 +30,12 @@ export function readPublicJwk(value: unknown, curve: Curve): string | undefined 
   return (curve === "X25519" ? isUsableX25519(x) : isPublicKey(x)) ? x : undefined;
 }
 
-/** Identifies the key, in base64url. Source: RFC 7638, section 3. */
+/** The key's thumbprint in base64url. Source: RFC 7638, section 3. */
 export function thumbprintOf(x: string, curve: Curve): string {
   return hash("sha256", `{"crv":"${curve}","kty":"OKP","x":"${x}"}`, "base64url");
 }
 
-/** True for an Ed25519 key that can be used, in base64url. */
+/** True for a usable Ed25519 key in base64url. */
 export function isPublicKey(x: string): boolean {
   try {
     importPublicKey(x);
@@ -47,10 +50,10 @@ function isUsableX25519(x: string): boolean {
   return bytes?.length === ED25519_BYTES.key && !isSmallOrderX25519(bytes);
 }
 
-/** A credential as it was read: its form is valid, nothing else was checked. Times are Unix ms. */
+/** A credential after parsing: only its form was checked. Times are Unix ms. */
 export interface Credential {
   readonly token: string;
-  /** What is signed: header and claims as they stand in the token. Source: RFC 7515, section 5.1. */
+  /** The signed part of the token: header and claims. Source: RFC 7515, section 5.1. */
   readonly signed: string;
   /** base64url of 64 bytes. */
   readonly signature: string;
@@ -67,20 +70,20 @@ export interface Credential {
   readonly issuedAt: number;
   readonly expiresAt: number;
   readonly notBefore: number;
-  /** The relays that it is for; undefined = any. */
+  /** The relays that accept it. Undefined = any. */
   readonly audience: readonly string[] | undefined;
 }
 
 type JsonObject = { readonly [name: string]: unknown };
 
-/** The one spelling of 64 bytes: of the last character two bits count. Source: RFC 4648, section 3.5. */
+/** 64 bytes in their one spelling: only two bits of the last character count. Source: RFC 4648, section 3.5. */
 const SIGNATURE = /^[A-Za-z0-9_-]{85}[AQgw]$/;
 
-/** The header that was read last, and its `kid`: tokens of one issuer's key have the same. */
+/** The last header and its `kid`: all tokens of one issuer's key have the same header. */
 let lastHeader = "";
 let lastIssuerKey: string | undefined;
 
-/** The credential of a token; undefined when it is malformed. Never throws; its time is bounded by the size of a token. */
+/** Parses a token. @returns undefined if it is malformed. Never throws, and the token's size bounds its time. */
 export function readCredential(token: unknown): Credential | undefined {
   if (typeof token !== "string" || token.length > CREDENTIAL_LIMITS.maxCharacters) return undefined;
   const headEnd = token.indexOf(".");
@@ -93,7 +96,10 @@ export function readCredential(token: unknown): Credential | undefined {
   return withClaims({ token, signed: token.slice(0, bodyEnd), signature, issuerKey }, claims);
 }
 
-/** One spelling, UTF-8, one JSON object, no member twice: two readers of a token never see two different things. */
+/**
+ * Requires one spelling, UTF-8, one JSON object, and no member twice. So two readers of a token never see different
+ * values.
+ */
 function objectIn(part: string): JsonObject | undefined {
   const bytes = decodeBase64url(part);
   if (bytes === undefined || !isUtf8(bytes)) return undefined;
@@ -109,7 +115,6 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** `kid` of a token's header. */
 function issuerKeyIn(head: string): string | undefined {
   if (head === lastHeader) return lastIssuerKey;
   lastIssuerKey = issuerKeyOf(objectIn(head));
@@ -117,7 +122,7 @@ function issuerKeyIn(head: string): string | undefined {
   return lastIssuerKey;
 }
 
-/** `kid` of a header that holds `alg`, `typ` and `kid`, and nothing else: no `jku`, `jwk`, `x5u`, `x5c`, `crit`. */
+/** `kid` of a header with exactly `alg`, `typ` and `kid`. So `jku`, `jwk`, `x5u`, `x5c` and `crit` are refused. */
 function issuerKeyOf(header: JsonObject | undefined): string | undefined {
   if (header === undefined || Object.keys(header).length !== 3) return undefined;
   const { alg, typ, kid } = header;
@@ -125,10 +130,10 @@ function issuerKeyOf(header: JsonObject | undefined): string | undefined {
   return isKnown && typeof kid === "string" ? kid : undefined;
 }
 
-/** What a token says of itself, its claims aside. */
+/** Parts of a token besides its claims. */
 type Parts = Pick<Credential, "token" | "signed" | "signature" | "issuerKey">;
 
-/** Claims that are not named here do not count. */
+/** Ignores other claims. */
 function withClaims(parts: Parts, { iss, sub, cnf, enc, iat, exp, nbf, aud }: JsonObject): Credential | undefined {
   if (typeof iss !== "string" || !ISSUER_PATTERN.test(iss)) return undefined;
   if (typeof sub !== "string" || !AGENT_ID_PATTERN.test(sub)) return undefined;
@@ -160,28 +165,28 @@ function withClaims(parts: Parts, { iss, sub, cnf, enc, iat, exp, nbf, aud }: Js
   };
 }
 
-/** Unix ms of whole seconds. */
+/** Unix ms of whole seconds. @returns undefined for any other value. */
 function timeOf(value: unknown): number | undefined {
   const ms = Number.isInteger(value) ? (value as number) * 1000 : Number.NaN;
   return Number.isSafeInteger(ms) && ms >= 0 ? ms : undefined;
 }
 
-/** RFC 7519, section 4.1.3: one text, or several. */
+/** One text or a list of texts. Source: RFC 7519, section 4.1.3. */
 function audienceOf(value: unknown): readonly string[] | undefined {
   const names: readonly unknown[] = Array.isArray(value) ? value : [value];
   return names.every((name) => typeof name === "string") ? names : undefined;
 }
 
-/** Of the agents of listed signing keys. No issuer has this name: it holds a space. */
+/** Holder of the agents of all listed signing keys. The space keeps it apart from issuers' names. */
 const LISTED = "listed keys";
 
 /**
- * Whose an agent is: of all patterns of listed signing keys and of issuers, the most specific that matches its id says who
- * may speak for it. Source: docs/protocol.md#credentials.
+ * The holder of an agent: the listed keys or an issuer. The most specific matching pattern decides.
+ * Source: docs/protocol.md#credentials.
  */
 export class AgentHolders {
   readonly #holders = new Map<string, string>();
-  /** What makes the keys file invalid: patterns of an issuer that another holder has. Positions, never values. */
+  /** Faults of the keys file: patterns of an issuer that another holder also has. They name positions, never values. */
   readonly problems: readonly string[];
 
   constructor(listed: readonly { readonly agents: readonly string[] }[], issuers: readonly IssuerRecord[]) {
@@ -222,7 +227,7 @@ export interface Validity {
   readonly until: number;
 }
 
-/** Of a record of the keys file; without a bound it is infinite. */
+/** Validity of a record in the keys file. An absent bound is infinite. */
 export function validityOf(record: {
   readonly not_before?: string | undefined;
   readonly expires_at?: string | undefined;
@@ -245,42 +250,42 @@ interface IssuerKey {
 interface Issuer {
   /** By thumbprint. */
   readonly keys: ReadonlyMap<string, IssuerKey>;
-  /** By agent, or by ANY_AGENT: Unix ms before which nothing that was issued holds. */
+  /** Unix ms by agent, or by ANY_AGENT. Credentials that were issued earlier are revoked. */
   readonly revokedBefore: ReadonlyMap<string, number>;
 }
 
 const NEVER: Validity = { from: Number.POSITIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
 
-/** What a credential is judged by. */
+/** Fields that decide whether a credential is valid. */
 type Terms = Pick<Credential, "issuer" | "issuerKey" | "agent" | "issuedAt" | "expiresAt" | "notBefore">;
 
-/** The issuers of one version of the keys file; immutable. Source: docs/protocol.md#credentials. */
+/** Issuers of one version of the keys file. Immutable. Source: docs/protocol.md#credentials. */
 export class Issuers {
   readonly #issuers: ReadonlyMap<string, Issuer>;
   readonly #holders: AgentHolders;
-  /** As they stand in the keys file: all of it is public. */
+  /** The issuers' records in the keys file. They are public. */
   readonly records: readonly IssuerRecord[];
 
-  /** @throws Error, without key text, when a key cannot be used. */
+  /** @throws Error, without key text, if a key is unusable. */
   constructor(records: readonly IssuerRecord[], holders: AgentHolders) {
     this.#issuers = new Map(records.map((record) => [record.issuer, issuerOf(record)]));
     this.#holders = holders;
     this.records = records;
   }
 
-  /** Unix ms at which a key of an issuer becomes valid or ends. */
+  /** Unix ms at which an issuer's key becomes valid or expires. */
   get transitions(): number[] {
     return [...this.#issuers.values()].flatMap(({ keys }) =>
       [...keys.values()].flatMap(({ validity }) => [validity.from, validity.until]),
     );
   }
 
-  /** The key that the credential's signature is checked with; undefined when the relay knows no such issuer. */
+  /** The key that verifies the credential's signature. Undefined if the relay does not know the issuer or the key. */
   keyOf({ issuer, issuerKey }: Credential): VerifyKey | undefined {
     return this.#issuers.get(issuer)?.keys.get(issuerKey)?.key;
   }
 
-  /** Why the credential does not hold at this time, its signature aside; undefined when it does. */
+  /** Why the credential is not valid at `now`, apart from its signature. Undefined if it is valid. */
   problemOf(credential: Terms, now: number): CredentialProblem | undefined {
     const term = this.#termOf(credential);
     if (term === undefined) return "unknown_issuer";
@@ -289,23 +294,26 @@ export class Issuers {
     return this.#objectionTo(credential);
   }
 
-  /** When the credential holds, its signature aside. Of an immutable file it stays true: who asks again and again keeps it. */
+  /** When the credential is valid, apart from its signature. The file is immutable, so callers may keep the result. */
   holdsDuring(credential: Terms): Validity {
     const term = this.#termOf(credential);
     return term === undefined || this.#objectionTo(credential) !== undefined ? NEVER : term;
   }
 
-  /** True when nobody but this issuer may say who the agent is. */
+  /** True if only this issuer may speak for the agent. */
   speaksFor(issuer: string, agent: string): boolean {
     return this.#holders.isOfIssuer(agent, issuer);
   }
 
-  /** Unix ms at which the credential ends: with its term or that of its issuer's key. */
+  /** Unix ms: the end of the credential, or of its issuer's key if that is earlier. */
   endOf(credential: Terms): number {
     return this.#termOf(credential)?.until ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** The credential's own term, within that of its issuer's key; undefined when the relay knows no such issuer. */
+  /**
+   * Term of the credential within the term of its issuer's key. Undefined if the relay does not know the issuer or the
+   * key.
+   */
   #termOf({ issuer, issuerKey, issuedAt, notBefore, expiresAt }: Terms): Validity | undefined {
     const key = this.#issuers.get(issuer)?.keys.get(issuerKey);
     if (key === undefined) return undefined;
@@ -315,13 +323,13 @@ export class Issuers {
     };
   }
 
-  /** Unix ms before which nothing holds that the issuer issued for the agent; 0 where it revoked nothing. */
+  /** Unix ms: the issuer revoked the agent's credentials that it issued earlier. 0 if it revoked none. */
   revokedBefore({ issuer, agent }: Pick<Terms, "issuer" | "agent">): number {
     const revokedBefore = this.#issuers.get(issuer)?.revokedBefore;
     return Math.max(revokedBefore?.get(agent) ?? 0, revokedBefore?.get(ANY_AGENT) ?? 0);
   }
 
-  /** Why the credential does not hold at any time. */
+  /** Why the credential is valid at no time. */
   #objectionTo(credential: Terms): CredentialProblem | undefined {
     if (!this.#holders.isOfIssuer(credential.agent, credential.issuer)) return "agent_not_allowed";
     return credential.issuedAt < this.revokedBefore(credential) ? "revoked" : undefined;

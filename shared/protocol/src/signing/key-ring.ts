@@ -5,21 +5,21 @@ import { importVerifyKey, type VerifyKey } from "./algorithms.ts";
 import { hashApiKey } from "./api-key.ts";
 import { AgentHolders, Issuers, isPublicKey, isValidAt, type Validity, validityOf } from "./credentials.ts";
 
-/** A signing key that was valid when it was looked up. */
+/** A signing key that was valid at its look-up. */
 export interface SigningEntry {
   readonly keyId: string;
-  /** The key itself: another public key or secret under the same `keyId` is another key. */
+  /** Identity of the key. Another public key or secret under the same `keyId` has another identity. */
   readonly identity: string;
   readonly key: VerifyKey;
-  /** True when the key may sign for agents that its record does not list one by one. */
+  /** True if the key may sign for agents that its record does not list one by one. */
   readonly hasNamespace: boolean;
-  /** The issuer of the credential that the key is known by; undefined for a listed key. */
+  /** Issuer of the key's credential. Undefined for a listed key. */
   readonly issuer?: string;
-  /** True when the key may sign for this agent id. */
+  /** True if the key may sign for this agent id. */
   mayAct(agent: string): boolean;
 }
 
-/** An API key that was valid when it was looked up. `id` is its name in the keys file, never the key itself. */
+/** An API key that was valid at its look-up. `id` is its name in the keys file, never the key. */
 export interface ApiKeyEntry {
   readonly id: string;
   mayAct(agent: string): boolean;
@@ -38,13 +38,13 @@ export class KeysFileError extends Error {
 
 type WithValidity<T> = T & { readonly validity: Validity };
 
-/** The keys of one version of the keys file; immutable. Source: docs/protocol.md#keys. */
+/** Keys of one version of the keys file. Immutable. Source: docs/protocol.md#keys. */
 export class KeyRing {
   readonly #signing: ReadonlyMap<string, WithValidity<SigningEntry>>;
   readonly #api: ReadonlyMap<string, WithValidity<ApiKeyEntry> & { readonly digest: Buffer }>;
   readonly #transitions: readonly number[];
   readonly #file: KeysFile;
-  /** Who may sign credentials. */
+  /** Issuers of credentials. */
   readonly issuers: Issuers;
 
   private constructor(
@@ -64,7 +64,7 @@ export class KeyRing {
       .sort((a, b) => a - b);
   }
 
-  /** @throws KeysFileError that lists every problem: what stands twice, keys that cannot be used, agents of two holders. */
+  /** @throws KeysFileError with every problem: duplicates, unusable keys, and agents with two holders. */
   static from(file: KeysFile): KeyRing {
     const holders = new AgentHolders(file.signing_keys, file.issuers);
     const problems = [
@@ -98,19 +98,19 @@ export class KeyRing {
     return new KeyRing(signing, api, new Issuers(file.issuers, holders), file);
   }
 
-  /** The key; undefined when it is unknown, not valid yet, or expired. */
+  /** @returns undefined if the key is unknown, not valid yet, or expired. */
   signingKey(keyId: string, now: number): SigningEntry | undefined {
     const entry = this.#signing.get(keyId);
     return entry !== undefined && isValidAt(entry.validity, now) ? entry : undefined;
   }
 
-  /** True when the key is still the one of its id, is valid, and may sign for the agent. */
+  /** True if the key still has its id, is valid, and may sign for the agent. */
   mayAct(identity: string, agent: string, now: number): boolean {
     const entry = this.signingKey(keyIdOf(identity), now);
     return entry !== undefined && entry.identity === identity && entry.mayAct(agent);
   }
 
-  /** True when the signer's key, or the issuer of its credential, may speak for an agent. */
+  /** True if the signer's key, or the issuer of its credential, may speak for an agent. */
   speaksFor(
     signer: { readonly keyId: string; readonly issuer?: string | undefined },
     agent: string,
@@ -121,27 +121,30 @@ export class KeyRing {
     return this.signingKey(keyId, now)?.mayAct(agent) ?? false;
   }
 
-  /** True when the key is valid and may sign for agents that its record does not list one by one. */
+  /** True if the key is valid and may sign for agents that its record does not list one by one. */
   hasNamespace(keyId: string, now: number): boolean {
     return this.signingKey(keyId, now)?.hasNamespace ?? false;
   }
 
   /**
-   * The agents that a key's record lists one by one, without its namespaces; undefined when the key is unknown, not valid yet, or
-   * expired.
+   * Agents that a key's record lists one by one, without its namespaces.
+   * @returns undefined if the key is unknown, not valid yet, or expired.
    */
   agentsOfKey(keyId: string, now: number): readonly string[] | undefined {
     if (this.signingKey(keyId, now) === undefined) return undefined;
     return this.#file.signing_keys.find(({ key_id }) => key_id === keyId)?.agents.filter(isAgent);
   }
 
-  /** The same of an issuer's record; undefined when the issuer is unknown, or none of its keys is valid. */
+  /**
+   * Agents that an issuer's record lists one by one.
+   * @returns undefined if the issuer is unknown, or if none of its keys is valid.
+   */
   agentsOfIssuer(name: string, now: number): readonly string[] | undefined {
     const record = this.issuers.records.find(({ issuer }) => issuer === name);
     return record?.keys.some((key) => isValidAt(validityOf(key), now)) ? record.agents.filter(isAgent) : undefined;
   }
 
-  /** The API key with this text; undefined when it is unknown, not valid yet, or expired. */
+  /** Finds an API key by its text. @returns undefined if the key is unknown, not valid yet, or expired. */
   apiKey(text: string, now: number): ApiKeyEntry | undefined {
     const hash = hashApiKey(text);
     const entry = this.#api.get(hash);
@@ -154,7 +157,7 @@ export class KeyRing {
     return this.#file.revoked_gateway_keys?.includes(keyId) ?? false;
   }
 
-  /** How many keys are valid, and how many issuers there are: for the operator's log. */
+  /** Numbers of valid keys and of issuers, for the operator's log. */
   countsAt(now: number): { signing_keys: number; api_keys: number; issuers: number } {
     const validOf = (keys: ReadonlyMap<string, WithValidity<object>>) =>
       [...keys.values()].filter(({ validity }) => isValidAt(validity, now)).length;
@@ -165,7 +168,7 @@ export class KeyRing {
     };
   }
 
-  /** Which records are other ones than before, by kind (`key`, `api`, `issuer`, `revoked_gateway_key`) and id. */
+  /** Changed records, by kind (`key`, `api`, `issuer`, `revoked_gateway_key`) and id. */
   changesSince(before: KeyRing): Record<"added" | "removed" | "changed", { kind: string; id: string }[]> {
     const [now, then] = [recordsIn(this.#file), recordsIn(before.#file)];
     const named = (names: Iterable<string>, fits: (name: string) => boolean) =>
@@ -177,13 +180,13 @@ export class KeyRing {
     };
   }
 
-  /** Unix ms after `after` at which the next key becomes valid or expires; Infinity when none does. */
+  /** Unix ms of the next time after `after` at which a key becomes valid or expires. Infinity if there is none. */
   nextTransition(after: number): number {
     return this.#transitions.find((time) => time > after) ?? Number.POSITIVE_INFINITY;
   }
 }
 
-/** What each record says, by its kind and id. */
+/** Text of each record by kind and id. */
 function recordsIn({ signing_keys, api_keys, issuers, revoked_gateway_keys = [] }: KeysFile): Map<string, string> {
   return new Map([
     ...signing_keys.map((record) => [`key ${record.key_id}`, JSON.stringify(record)] as const),
@@ -193,7 +196,7 @@ function recordsIn({ signing_keys, api_keys, issuers, revoked_gateway_keys = [] 
   ]);
 }
 
-/** The entry of a record, or why its key cannot be used. */
+/** The entry of a record, or the reason why its key is unusable. */
 function entryOf(record: SigningKeyRecord): WithValidity<SigningEntry> | string {
   try {
     return {
@@ -209,12 +212,12 @@ function entryOf(record: SigningKeyRecord): WithValidity<SigningEntry> | string 
   }
 }
 
-/** A listed key speaks for no agent that a more specific pattern gives to an issuer. */
+/** A listed key may not act for an agent that a more specific pattern gives to an issuer. */
 function boundedBy(holders: AgentHolders, entry: WithValidity<SigningEntry>): WithValidity<SigningEntry> {
   return { ...entry, mayAct: (agent) => entry.mayAct(agent) && holders.isOfListedKeys(agent) };
 }
 
-/** A public key stands under one issuer only, once: a signature under it says whose it is. */
+/** A public key belongs to one issuer only, once. So a signature under it names its issuer. */
 function issuerKeyProblems(issuers: readonly IssuerRecord[]): string[] {
   const seen = new Set<string>();
   return issuers.flatMap(({ keys }, index) =>
@@ -228,7 +231,10 @@ function issuerKeyProblems(issuers: readonly IssuerRecord[]): string[] {
   );
 }
 
-/** What an issuer revoked before it was removed is in force only in its own record: beside that it would be forgotten. */
+/**
+ * Revocations count only in an issuer's own record. So an admitted issuer may not also be in `removed_issuers`: its
+ * revocations there would have no effect.
+ */
 function readmittedProblems({ issuers, removed_issuers = [] }: KeysFile): string[] {
   const admitted = new Set(issuers.map(({ issuer }) => issuer));
   return removed_issuers.flatMap(({ issuer }, index) =>
@@ -236,13 +242,13 @@ function readmittedProblems({ issuers, removed_issuers = [] }: KeysFile): string
   );
 }
 
-/** No id contains a space. */
+/** No id contains a space, so `keyIdOf` finds its end. */
 function identityOf(record: SigningKeyRecord): string {
   const material = record.alg === "ed25519" ? record.public_key : record.secret;
   return `${record.key_id} ${hash("sha256", `${record.alg} ${material}`, "base64url")}`;
 }
 
-/** The id of a key in the keys file. */
+/** Id of the key in the keys file. */
 export function keyIdOf(identity: string): string {
   return identity.slice(0, identity.indexOf(" "));
 }

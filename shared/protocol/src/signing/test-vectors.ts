@@ -5,7 +5,7 @@ import { importSecret, privateKeyOfSeed, publicKeyText, type SigningKey, sign, s
 import { canonicalText } from "./canonical.ts";
 import { thumbprintOf } from "./credentials.ts";
 
-/** Published on purpose: these keys sign nothing but the test vectors and the examples of the documents. */
+/** Published on purpose. These keys sign only the test vectors and the examples in documents. */
 const SECRET = Buffer.from(Array.from({ length: 32 }, (_, index) => index));
 const SEED = Buffer.from(Array.from({ length: 32 }, (_, index) => 255 - index));
 
@@ -31,7 +31,10 @@ const ENVELOPE: Omit<UnsignedEnvelope, "key_id"> = {
   ts: 1_790_000_000_000,
 };
 
-/** One vector for each algorithm: a key, an envelope without `sig`, and the signature. Source: docs/protocol.md#signatures. */
+/**
+ * One vector for each algorithm: a key, an envelope without `sig`, and the signature.
+ * Source: docs/protocol.md#signatures.
+ */
 export function testVectors(): TestVector[] {
   const secret = SECRET.toString("base64url");
   const privateKey = privateKeyOfSeed(SEED);
@@ -54,13 +57,13 @@ function vector(keyId: string, signingKey: SigningKey, key: TestVector["key"]): 
   return { alg: signingKey.alg, key, envelope, canonical, sig: sign(signingKey, canonical) };
 }
 
-/** Published on purpose: with these keys nothing is signed but the test vector. */
+/** Published on purpose. These keys sign only the test vector. */
 const ISSUER_SEED = Buffer.from(Array.from({ length: 32 }, (_, index) => 64 + index));
 const AGENT_SEED = Buffer.from(Array.from({ length: 32 }, (_, index) => 255 - index));
 const ISSUED_AT = 1_790_000_000;
 const DAY_SECONDS = 86_400;
 
-/** A credential, its issuer, and what is derived from it. Source: docs/protocol.md#credentials. */
+/** A credential with its issuer and all derived values. Source: docs/protocol.md#credentials. */
 export function credentialTestVector(): CredentialTestVector {
   const issuerKey = privateKeyOfSeed(ISSUER_SEED);
   const publicKey = publicKeyText(issuerKey);
@@ -86,12 +89,15 @@ export function credentialTestVector(): CredentialTestVector {
   };
 }
 
-/** The relay neither seals nor opens: this was made once, and both connectors open it. The key is published on purpose. */
+/** Made once, because the relay neither seals nor opens. Both connectors open it. The key is published on purpose. */
 const PUBLIC_KEY = "ST6C_HRGSlkmiBdiPSBTxeuOLMSpiLT-4XnsawENUx0";
 const PRIVATE_KEY = "gIGCg4SFhoeIiYqLjI2Oj5CRkpOUlZaXmJmam5ydnp8";
 const KID = "96RWz574V_t7txo1oAbLlnHzNSxGAVxHg_tTIDUPCB8";
 
-/** A sealed payload in its envelope, the key that opens it, and what is sealed. Source: docs/protocol.md#sealed-payloads. */
+/**
+ * An envelope with a sealed payload, the key that opens it, and the plaintext.
+ * Source: docs/protocol.md#sealed-payloads.
+ */
 export const SEALED_PAYLOAD_TEST_VECTOR: SealedPayloadTestVector = {
   recipient_key: { private_key: PRIVATE_KEY, public_key: PUBLIC_KEY },
   envelope: {
