@@ -1,7 +1,7 @@
 /**
- * Every code that the relay closes a websocket with, and what a client does then. `reason` is the text on the wire: 1002, 1007
- * and 1009 are the websocket library's, without one. Where `reconnect` is false, the same program would be closed again.
- * Source: docs/protocol.md#close-codes; RFC 6455, section 7.4.
+ * Close codes of the relay's websockets, with advice for the client. `reason` is the text on the wire. The websocket
+ * library sends 1002, 1007 and 1009 without a reason. If `reconnect` is false, the relay would close an unchanged
+ * client again. Source: docs/protocol.md#close-codes; RFC 6455, section 7.4.
  */
 export const CLOSE_CODES = {
   goingAway: { code: 1001, reason: "going away", reconnect: true, advice: "after the time that draining names" },
@@ -16,8 +16,8 @@ export const CLOSE_CODES = {
   superseded: { code: 4409, reason: "superseded", reconnect: false, advice: "another connection has the agent" },
 } as const;
 
-/** One that this side closes with. */
+/** A close code that the relay sends. */
 export type CloseCode = Pick<(typeof CLOSE_CODES)[keyof typeof CLOSE_CODES], "code" | "reason">;
 
-/** What `reconnect: false` means. */
+/** Meaning of `reconnect: false`. */
 export const NO_RECONNECT = "No: not before your program, or what is advised, is changed.";

@@ -1,25 +1,31 @@
 /**
- * Credentials: what an issuer signs of an agent's key. A JWT (RFC 7519) in compact form.
+ * Credentials: an issuer's statement about an agent's key, as a JWT (RFC 7519) in compact form.
  * Source: docs/protocol.md#credentials.
  */
 
-/** Key ids of agents with a credential: this, then the thumbprint of the key (RFC 7638). None stands in the keys file. */
+/**
+ * Prefix of key ids of agents with a credential. The key's thumbprint (RFC 7638) follows. The keys file lists no such
+ * id.
+ */
 export const CREDENTIAL_KEY_PREFIX = "jkt-";
 
-/** The name of an issuer, the claim `iss`. */
+/** Name of an issuer: the claim `iss`. */
 export const ISSUER_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
-/** Among the agents of an issuer: whoever no other pattern of the keys file matches. */
+/** In an issuer's `agents`: every agent that no other pattern of the keys file matches. */
 export const ANY_AGENT = "*";
 
-/** The header, member for member: nothing in a token chooses what it is checked with. */
+/** The exact header. So nothing in a token chooses the algorithm or the key that checks it. */
 export const CREDENTIAL_HEADER = {
   typ: "relay-credential+jwt",
-  /** RFC 9864, and its older name of RFC 8037. */
+  /** The name of RFC 9864, and the older name of RFC 8037. */
   algorithms: ["Ed25519", "EdDSA"],
 } as const;
 
-/** Why a credential is refused, the first word of the detail of `invalid_credential`; and what its holder does about it. */
+/**
+ * Reasons to refuse a credential, with advice for its holder. The reason is the first word of the detail of
+ * `invalid_credential`.
+ */
 export const CREDENTIAL_REASONS = {
   malformed: {
     means: "it does not have the form of a credential",
@@ -60,7 +66,7 @@ export const CREDENTIAL_REASONS = {
 } as const satisfies Record<string, { readonly means: string; readonly hint: string }>;
 export type CredentialReason = keyof typeof CREDENTIAL_REASONS;
 
-/** Why a credential that was accepted does not hold any more. */
+/** Reasons why an accepted credential may become invalid. */
 export const CREDENTIAL_PROBLEMS = [
   "unknown_issuer",
   "expired",
@@ -70,6 +76,6 @@ export const CREDENTIAL_PROBLEMS = [
 ] as const satisfies readonly CredentialReason[];
 export type CredentialProblem = (typeof CREDENTIAL_PROBLEMS)[number];
 
-/** Why an agent is released: for its listed key, or for its credential. */
+/** Why an agent is released: its listed key or its credential became invalid. */
 export const RELEASE_REASONS = ["key_revoked_or_expired", ...CREDENTIAL_PROBLEMS] as const;
 export type ReleaseReason = (typeof RELEASE_REASONS)[number];

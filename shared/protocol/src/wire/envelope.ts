@@ -15,7 +15,7 @@ export const SESSION_ID_PATTERN = /^ses_[0-9a-hjkmnp-tv-z]{26}$/;
 const SIGNATURE_PATTERN = /^(?:[A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{86})$/;
 const SHA256_PATTERN = /^[A-Za-z0-9_-]{43}$/;
 
-/** What the entry of an issuer in `accept_from` begins with. Source: docs/protocol.md#accept_from. */
+/** Prefix of an issuer's entry in `accept_from`. Source: docs/protocol.md#accept_from. */
 export const ISSUER_ENTRY_PREFIX = "issuer:";
 
 const unanchored = ({ source }: RegExp) => source.replace(/^\^/, "").replace(/\$$/, "");
@@ -23,10 +23,10 @@ const ACCEPT_FROM_PATTERN = new RegExp(
   `^(?:${unanchored(AGENT_PATTERN_PATTERN)}|${ISSUER_ENTRY_PREFIX}${unanchored(ISSUER_PATTERN)})$`,
 );
 
-/** A JSON object as it was parsed. */
+/** A parsed JSON object. */
 export type JsonObject = { readonly [name: string]: unknown };
 
-/** An envelope whose shape has been checked; its signature has not. Source: docs/protocol.md#envelopes. */
+/** An envelope with a checked shape. Its signature is not checked. Source: docs/protocol.md#envelopes. */
 export interface Envelope {
   readonly id: string;
   readonly type: string;
@@ -43,7 +43,7 @@ export interface Envelope {
 /** An envelope before it is signed. */
 export type UnsignedEnvelope = Omit<Envelope, "sig">;
 
-/** How the relay handles an envelope; application messages (`message.<word>`) have kind `message`. */
+/** How the relay handles an envelope. Application messages (`message.<word>`) have the kind `message`. */
 export type EnvelopeKind = "register" | "heartbeat" | "message" | "session_request" | "session_decision";
 
 const KIND_OF_TYPE: ReadonlyMap<string, EnvelopeKind> = new Map([
@@ -54,21 +54,21 @@ const KIND_OF_TYPE: ReadonlyMap<string, EnvelopeKind> = new Map([
   ["session.reject", "session_decision"],
 ]);
 
-/** The kind of an envelope type; undefined for an unknown type. */
+/** @returns undefined for an unknown type. */
 export function kindOf(type: string): EnvelopeKind | undefined {
   return KIND_OF_TYPE.get(type) ?? (MESSAGE_TYPE_PATTERN.test(type) ? "message" : undefined);
 }
 
-/** For a reader of errors. */
+/** For readers of errors. */
 export const TYPE_RULE =
   "must be agent.register, agent.heartbeat, message.send, message.<word> (1–32 of a–z 0–9 _, a letter first), session.request, session.approve or session.reject";
 
-/** What a member holds. Bounds are inclusive: Unicode code points of a text, items of a list. */
+/** Rule for the value of a member. Bounds are inclusive: Unicode code points of a text, items of a list. */
 export interface TextRule {
   readonly is: "text";
   readonly optional?: true;
   readonly pattern?: RegExp;
-  /** In place of "must match the pattern". */
+  /** Replaces "must match the pattern". */
   readonly says?: string;
   readonly min?: number;
   readonly max?: number;
@@ -98,7 +98,7 @@ const AGENT_ID = {
   says: "must be agent://<name>: a-z, 0-9, '.', '_', '-'",
 } as const satisfies TextRule;
 
-/** Members of every envelope; `type` and `payload` are of its kind. */
+/** Members of every envelope except `type` and `payload`, which depend on the kind. */
 export const ENVELOPE_MEMBERS = {
   id: { is: "text", pattern: ENVELOPE_ID_PATTERN },
   from: AGENT_ID,
@@ -113,7 +113,7 @@ export const ENVELOPE_MEMBERS = {
   to: AGENT_ID,
 } as const satisfies MemberRules;
 
-/** Members of payloads, by kind. A payload may hold others. */
+/** Members of payloads by kind. A payload may hold further members. */
 export const PAYLOAD_MEMBERS = {
   register: {
     credential: { is: "text", optional: true, max: CREDENTIAL_LIMITS.maxCharacters },
@@ -158,7 +158,7 @@ export const PAYLOAD_MEMBERS = {
   },
 } as const satisfies Record<EnvelopeKind, MemberRules>;
 
-/** Those that need no target. */
+/** Kinds that need no target. */
 export const WITHOUT_TARGET: readonly EnvelopeKind[] = ["register", "heartbeat"];
 
 /** A session is between two agents. */
@@ -168,8 +168,8 @@ export function isBetweenTwo({ from, to }: { readonly from?: unknown; readonly t
 export const NOT_BETWEEN_TWO = "must be another agent than from";
 
 /**
- * What is wrong with the members of an envelope, by the names of the wire: `payload.purpose`. Empty where nothing is.
- * @param envelope as JSON was parsed: own members count alone.
+ * Problems of an envelope's members, by their names on the wire: `payload.purpose`. Empty if there are none.
+ * @param envelope parsed JSON. Only own members count.
  */
 export function envelopeProblems(envelope: JsonObject): FieldError[] {
   const { type, payload } = envelope;
@@ -198,7 +198,7 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** @param path what stands before the names. */
+/** @param path prefix of the field names. */
 export function memberProblems(members: JsonObject, rules: MemberRules, path: string): FieldError[] {
   return Object.entries(rules).flatMap(([name, rule]) => {
     const value = Object.hasOwn(members, name) ? members[name] : undefined;
@@ -232,9 +232,9 @@ function integerProblem(
   return Number(value) >= min && Number(value) <= max ? undefined : `must be a whole number from ${min} to ${max}`;
 }
 
-/** Whether a text has so many Unicode code points. */
+/** Whether a text has `min` to `max` Unicode code points. */
 export function isOfLength(text: string, min: number, max: number): boolean {
-  // A code point has two units at most: nothing longer than that is counted.
+  // A code point has at most two UTF-16 units, so a longer text needs no counting.
   if (text.length > 2 * max) return false;
   if (text.length <= max && text.length >= 2 * min) return true;
   let length = 0;

@@ -1,21 +1,24 @@
 /**
- * The catalogue of error codes, one for each reason, the same over HTTP, websocket, OpenAPI and docs.
+ * Catalogue of error codes, one for each reason, for HTTP, websocket, OpenAPI and docs.
  * Source: docs/protocol.md#errors.
  */
 
-/** `never`: the same request cannot succeed. `fix`: change it first. `later`: the same request may be sent again. */
+/**
+ * `never`: the same request cannot succeed. `fix`: change the request first. `later`: the same request may be sent
+ * again.
+ */
 export const RETRIES = ["never", "fix", "later"] as const;
 export type Retry = (typeof RETRIES)[number];
 
-/** What an error code means, and what a client does about it. */
+/** Meaning of an error code, and advice for the client. */
 export interface ErrorEntry {
-  /** HTTP status of the problem document; null for codes that only the websocket knows. */
+  /** HTTP status of the problem document. Null for codes that only websockets use. */
   readonly httpStatus: number | null;
-  /** True when the code is sent as a websocket `error` frame. */
+  /** True if the relay sends the code in a websocket `error` frame. */
   readonly websocket: boolean;
-  /** One short sentence; also the problem's `title`. */
+  /** One short sentence. Also the problem's `title`. */
   readonly title: string;
-  /** What the client should do. */
+  /** Advice for the client. */
   readonly hint: string;
   readonly retry: Retry;
 }

@@ -1,6 +1,6 @@
 /**
- * An agent id, `agent://<name>`: ASCII lower case only, so that no two ids look alike and none can contain a Redis
- * pattern, a hash tag or a channel separator. Source: docs/protocol.md#agents.
+ * An agent id `agent://<name>`. Lower-case ASCII only, so no two ids look alike. No id can contain a Redis pattern, a
+ * hash tag or a channel separator. Source: docs/protocol.md#agents.
  */
 export const AGENT_ID_PATTERN = /^agent:\/\/[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
@@ -10,22 +10,20 @@ export const AGENT_SCHEME = "agent://";
 export const AGENT_PATTERN_PATTERN =
   /^agent:\/\/(?:[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?|[a-z0-9][a-z0-9._-]{0,60}\.\*)$/;
 
-/** The agent id of a name. */
 export function agentNamed(name: string): string {
   return AGENT_SCHEME + name;
 }
 
-/** The name of an agent id. */
 export function nameOf(agent: string): string {
   return agent.slice(AGENT_SCHEME.length);
 }
 
-/** Crockford base32 in lower case, in which ids are written: no digit of it is easily taken for another. */
+/** Crockford base32 in lower case, for ids. It has no digits that look alike. */
 
-/** The digits from 0 to 31. */
+/** Digits from 0 to 31. */
 export const CROCKFORD_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/** @param bytes a whole number of groups of 5, of which each gives 8 digits. */
+/** @param bytes a multiple of 5 bytes. Every 5 bytes give 8 digits. */
 export function crockford(bytes: Uint8Array): string {
   let text = "";
   let bits = 0;

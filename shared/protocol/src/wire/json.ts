@@ -1,40 +1,43 @@
 import { ENVELOPE_LIMITS } from "./limits.ts";
 
 /**
- * The value of a JSON text (RFC 8259), as JSON.parse makes it. Throws what JSON.parse throws, or a SyntaxError without
- * details.
- *
- * V8 takes a member name that is written with an escape for another name that it knows: after `{"\\":1}`, JSON.parse makes
- * a backslash of the name in `{"\n":1}`, and anybody may have sent the first text. Names without an escape, values and texts
- * that are not JSON are not affected: those go to JSON.parse. Source: docs/security.md#member-names.
+ * Parses JSON text (RFC 8259) to the value that JSON.parse should make.
+ * V8 may mistake a member name with an escape for another known name. After `{"\\":1}`, JSON.parse turns the name in
+ * `{"\n":1}` into a backslash, and anybody may have sent the first text. This does not affect names without an escape,
+ * values, or texts that are not JSON. JSON.parse reads those. Source: docs/security.md#member-names.
+ * @throws the error of JSON.parse, or a SyntaxError without details.
  */
 export function parseJson(text: string): unknown {
   return hasEscapedName(text) ? read(new Tokens(text)) : JSON.parse(text);
 }
 
 /**
- * The same, but a member that stands twice in its object is refused, with a SyntaxError. Its time grows with the text, not
- * with its square.
+ * Parses JSON text as `parseJson` does, but refuses an object with a repeated member. Its time grows with the text, not
+ * with the square of the text.
+ * @throws SyntaxError.
  */
 export function parseUniqueJson(text: string): unknown {
   return valueOfPlain(text) ?? read(new Tokens(text), true);
 }
 
 /**
- * More objects and lists than claims have: JSON.stringify takes a time that grows with the square of their depth. In a text of
- * 512 characters that is about what JSON.parse takes, at most.
+ * More objects and lists than claims have. The time of JSON.stringify grows with the square of the depth. For a text of
+ * 512 characters it takes at most about as long as JSON.parse.
  */
 const MOST_NESTED = 16;
 const SHORT_TEXT = 512;
 
-/** The value of a text that JSON.stringify would have written: a member that stood twice would be missing from what it writes. */
+/**
+ * The value of a text that JSON.stringify would write. A repeated member would be missing from the written text, so
+ * such a text does not match.
+ */
 function valueOfPlain(text: string): unknown {
   if (text.length > SHORT_TEXT && (text.match(/[[{]/g)?.length ?? 0) > MOST_NESTED) return undefined;
   const value: unknown = JSON.parse(text);
   return JSON.stringify(value) === text ? value : undefined;
 }
 
-/** Whether a member name of a JSON text contains an escape. Where there is no backslash at all it costs one scan for it. */
+/** Whether a member name contains an escape. A text without a backslash costs one scan. */
 function hasEscapedName(text: string): boolean {
   let backslash = text.indexOf("\\");
   let open = backslash === -1 ? -1 : text.indexOf('"');
@@ -50,7 +53,7 @@ function hasEscapedName(text: string): boolean {
   return false;
 }
 
-/** Where the string ends that begins at `open`; -1 when it does not. */
+/** End of the string that begins at `open`, or -1 if it does not end. */
 function closeOf(text: string, open: number): number {
   let close = text.indexOf('"', open + 1);
   while (close !== -1 && isEscaped(text, close)) close = text.indexOf('"', close + 1);
@@ -70,7 +73,9 @@ function isColonAfter(text: string, close: number): boolean {
   return COLON.test(text);
 }
 
-/** Reads one value and the end of the text. What is open is kept in a list, so that no depth overflows the stack. */
+/**
+ * Reads one value up to the end of the text. A list holds the open objects and lists, so no depth overflows the stack.
+ */
 function read(tokens: Tokens, isUnique = false): unknown {
   const around: (Members | Items)[] = [];
   for (;;) {
@@ -90,7 +95,7 @@ function read(tokens: Tokens, isUnique = false): unknown {
   }
 }
 
-/** Adds a value to its parent, and reads on to the parent's next value; false when the parent ends. */
+/** Adds a value to its parent, and reads on to the parent's next value. @returns false if the parent ends. */
 function hasMore(parent: Members | Items, value: unknown, tokens: Tokens): boolean {
   parent.add(value);
   if (!tokens.take(",")) {
@@ -116,7 +121,7 @@ class Members {
     tokens.expect(":");
   }
 
-  /** `__proto__` becomes a member like any other, as JSON.parse has it. */
+  /** Makes `__proto__` an ordinary member, as JSON.parse does. */
   add(value: unknown): void {
     if (this.#isUnique && Object.hasOwn(this.value, this.#name)) throw new SyntaxError("a member stands twice");
     if (this.#name !== "__proto__") this.value[this.#name] = value;
@@ -144,10 +149,10 @@ const LITERALS = new Map<string, unknown>([
 /** Number or literal. */
 const WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const NEEDS_PARSING = /[\\\p{Cc}]/u;
-/** Longer parts of a string are kept by reference: a short one that stays would keep the whole text. */
+/** V8 copies slices up to this length. A longer slice would keep the whole text in memory. */
 const COPIED_LENGTH = 12;
 
-/** Tokens of a JSON text. JSON.parse reads strings: there is no member name in one. */
+/** Tokens of a JSON text. JSON.parse reads strings, which hold no member name. */
 class Tokens {
   readonly #text: string;
   #at = 0;
@@ -156,7 +161,7 @@ class Tokens {
     this.#text = text;
   }
 
-  /** Goes past the character when it is the next one. */
+  /** Skips the character if it comes next. @returns whether it did. */
   take(character: string): boolean {
     this.#skipSpace();
     if (this.#text[this.#at] !== character) return false;
@@ -205,15 +210,16 @@ function isSpace(code: number): boolean {
 const TOO_MANY_MEMBERS = `The payload has more than ${ENVELOPE_LIMITS.maxPayloadMembers} members and array elements.`;
 
 /**
- * What a value has that JSON allows and the relay does not: more than 32 levels or 2,000 members in a payload, `__proto__` as a
- * member name, lone surrogates, numbers that are not finite doubles. Undefined where it has none of it.
+ * A problem of a value that JSON allows and the relay does not. A payload has more than 32 levels or 2,000 members, a
+ * member is named `__proto__`, or there is a lone surrogate. Or a number is not a finite double. Undefined if there is
+ * no problem.
  * @param level 0 for an envelope, 1 for a payload. Source: docs/protocol.md#envelopes.
  */
 export function valueProblem(value: unknown, level: 0 | 1): string | undefined {
   return problemIn(value, level, { members: 0 });
 }
 
-/** What the payload has so far: members and array elements, at any depth. */
+/** Members and array elements of the payload so far, at any depth. */
 interface Size {
   members: number;
 }

@@ -1,23 +1,25 @@
 /**
- * Every number that clients see. Durations are milliseconds, sizes are bytes, lengths are Unicode code points, unless the
- * name says otherwise. Source: docs/protocol.md#limits.
+ * All numbers that clients see. Unless the name says otherwise, durations are milliseconds, sizes are bytes, and
+ * lengths are Unicode code points. Source: docs/protocol.md#limits.
  */
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Signed envelopes: their clock, their size, their depth and breadth. */
+/** Signed envelopes: clock, size, depth and breadth. */
 export const ENVELOPE_LIMITS = {
   maxClockSkewMs: 300_000,
   maxFrameBytes: 32_768,
   maxPayloadDepth: 32,
   /** Members and array elements in total, at any depth. */
   maxPayloadMembers: 2000,
-  /** How much the clocks of two pods may differ: by more, and the replay guard would forget an envelope too early. */
+  /**
+   * Largest difference between the clocks of two pods. Beyond it the replay guard would forget an envelope too early.
+   */
   podClockToleranceMs: MINUTE_MS,
 } as const;
 
-/** Texts in payloads and request bodies; of `capabilities` and `acceptFrom` the number of items. */
+/** Texts in payloads and request bodies. `capabilities` and `acceptFrom` count items. */
 export const TEXT_LIMITS = {
   message: 16_000,
   purpose: 500,
@@ -26,7 +28,7 @@ export const TEXT_LIMITS = {
   expectedFrequency: 200,
   reason: 500,
   label: 120,
-  /** A host name with a port. RFC 1035, section 2.3.4. */
+  /** A host name with a port. Source: RFC 1035, section 2.3.4. */
   relay: 261,
   taskId: 128,
   capabilities: 32,
@@ -39,69 +41,96 @@ export const CONNECTION_LIMITS = {
   heartbeatMaxMs: 30_000,
   registerWithinMs: 10_000,
   maxAgentsPerConnection: 100,
-  /** Of a text. */
+  /** Fragments of one text. */
   maxFragments: 1024,
-  /** Share of the connections of one address that may be without a valid envelope. */
+  /** Share of an address's connections that may have no valid envelope yet. */
   unregisteredShare: 0.5,
-  /** Connections that one address may open per minute, as a multiple of those it may have: all may reconnect twice. */
+  /**
+   * Connections that one address may open per minute, as a multiple of the connections that it may have. All may
+   * reconnect twice.
+   */
   opensPerMinuteFactor: 2,
   opensWindowMs: MINUTE_MS,
-  /** How long a client waits that was refused because the connection limit was reached. */
+  /** How long a client waits after a refusal by the connection limit. */
   capacityRetryAfterMs: 5000,
-  /** Consecutive refusals after which the connection is closed. */
+  /** Consecutive refusals after which the relay closes the connection. */
   maxRefusalsInARow: 20,
-  /** For how long refusals of an agent that was released do not count towards them. */
+  /** How long refusals of a released agent do not count as consecutive refusals. */
   releaseGraceMs: MINUTE_MS,
-  /** How long a registered client has to answer a close frame, where its pod does not stop. */
+  /** How long a registered client has to answer a close frame, unless its pod stops. */
   closeAnswerMs: 30_000,
-  /** What is read of a connection behind its close frame, and how long its client has where it never registered, or had its time. */
+  /**
+   * Bytes that the relay reads of a connection after its close frame. After `closingGraceMs` it destroys the socket of
+   * a client that never registered, or whose time for the answer is over.
+   */
   closingBytes: 65_536,
   closingGraceMs: 1000,
-  /** A client that was silent for so long is pinged, and again after as long; and how often it is looked at. */
+  /**
+   * The relay pings a client after this silence, and again after as long. The second value is how often it looks for
+   * silent clients.
+   */
   pingIntervalMs: 15_000,
   silenceCheckMs: 5000,
   /** Consecutive pings that may stay unanswered. */
   maxUnansweredPings: 2,
-  /** Size of the token bucket, in seconds of the allowed rate of envelopes. */
+  /** Size of the token bucket of envelopes, in seconds of the allowed rate. */
   envelopeBurstSeconds: 5,
-  /** The same, of the allowed rate of bytes. */
+  /** Size of the token bucket of bytes, in seconds of the allowed rate. */
   byteBurstSeconds: 2,
-  /** What waits for a slow reader, as shares of RELAY_OUTBOX_BYTES: above which it is congested, and until which it stays so. */
+  /**
+   * Shares of RELAY_OUTBOX_BYTES that wait for a slow reader. Above the first the connection is congested, until below
+   * the second.
+   */
   outboxCongestedShare: 1 / 2,
   outboxClearedShare: 1 / 8,
-  /** How many times RELAY_OUTBOX_BYTES what was accepted before its connection was marked congested may come to. */
+  /**
+   * Multiple of RELAY_OUTBOX_BYTES up to which deliveries may wait that were accepted before their connection was
+   * marked congested.
+   */
   outboxFullFactor: 4,
-  /** How long nothing of an outbox may drain. */
+  /** How long an outbox may go without draining. */
   outboxStalledAfterMs: 10_000,
-  /** Rate of envelopes of all connections of a key on a pod, as a multiple of that of one connection. */
+  /** Envelope rate of all connections of a key on a pod, as a multiple of one connection's rate. */
   keyShare: 4,
-  /** The same, of bytes. The burst is that of one connection. */
+  /**
+   * Byte rate of all connections of a key on a pod, as a multiple of one connection's rate. The burst is one
+   * connection's burst.
+   */
   keyBytesShare: 2,
-  /** A connection over a rate of its own is read again after about this time at the latest; pauses are counted this often. */
+  /**
+   * The relay reads a connection over its own rate again after about this time at the latest. It also counts pauses
+   * this often.
+   */
   maxPauseMs: 1000,
-  /** How long a heartbeat may wait, by the rates, behind what its sender sent before it. */
+  /** How long the rates may delay a heartbeat behind earlier envelopes of its sender. */
   maxBacklogMs: 4000,
-  /** A client is told to slow down, once in this window, when it was paused for more than this share of it. */
+  /**
+   * The relay tells a client to slow down, once per window, if it paused the client for more than this share of the
+   * window.
+   */
   slowDownWindowMs: 10_000,
   slowDownShare: 0.5,
-  /** What a connection may send before its first valid envelope. */
+  /** Most bytes and frames of a connection before its first valid envelope. */
   unregisteredBytes: 65_536,
   unregisteredFrames: 8,
-  /** What a registered one may send before its text is whole, control frames in between included: eight times the largest text. */
+  /**
+   * Most bytes of a registered connection before its text is complete, including control frames in between. Eight times
+   * the largest text.
+   */
   unfinishedBytes: 262_144,
-  /** Share of a pod's event loop that all unregistered connections together may take. */
+  /** Share of a pod's event loop for all unregistered connections together. */
   unregisteredLoopShare: 0.1,
 } as const;
 
-/** Credentials, by which agents register whose keys are not listed. */
+/** Credentials, for agents whose keys are not listed. */
 export const CREDENTIAL_LIMITS = {
-  /** Of the token. */
+  /** Characters of the token. */
   maxCharacters: 2048,
   /** From `iat` to `exp`. */
   maxLifeMs: 90 * 24 * HOUR_MS,
-  /** How many times the bounds of a key hold for an issuer: rates, sessions that pend, sessions that are opened. */
+  /** Multiple of one key's bounds for an issuer: rates, pending sessions and opened sessions. */
   issuerFactor: 25,
-  /** How far `iat` and `nbf` may lie ahead of the judge's clock. */
+  /** How far `iat` and `nbf` may be ahead of the relay's clock. */
   maxAheadMs: MINUTE_MS,
 } as const;
 
@@ -112,7 +141,7 @@ export const PRESENCE_LIMITS = {
   offlineAfterMs: 300_000,
   forgetAfterMs: 24 * HOUR_MS,
   stabilityHoldMs: 90_000,
-  /** By when a heartbeat of an agent that its connection owns is acked, while Redis answers promptly. */
+  /** Deadline of the ack for a heartbeat of an agent that its connection owns, while Redis answers promptly. */
   heartbeatAckMs: 700,
 } as const;
 
@@ -121,18 +150,18 @@ export const SESSION_LIMITS = {
   ttlMinutesMin: 5,
   ttlMinutesMax: 1440,
   ttlMinutesDefault: 60,
-  /** How long a session can be looked up after it ended. */
+  /** How long a session can be looked up after its end. */
   keepAfterEndMs: HOUR_MS,
   maxPendingPerTarget: 100,
   maxPendingPerRequesterAtTarget: 10,
-  /** Over all targets. */
+  /** Across all targets. */
   maxPendingPerPrincipal: 200,
-  /** Sessions that one requester may open, over all targets. */
+  /** Sessions that one requester may open, across all targets. */
   openedPerMinute: 60,
-  /** Those of all requesters of one principal. */
+  /** Sessions that all requesters of one principal may open. */
   openedPerMinuteOfPrincipal: 600,
   openedWindowMs: MINUTE_MS,
-  /** Decisions that are kept for a requester who was not online, and for how long. */
+  /** Decisions kept for a requester that was not online, and for how long. */
   maxDecidedKept: 100,
   decidedKeptMs: HOUR_MS,
   retainedProofs: 25,
@@ -147,37 +176,39 @@ export const HTTP_LIMITS = {
   publicRequestsPerMinute: 600,
   idempotencyKeyCharacters: 128,
   idempotencyMs: 600_000,
-  /** How long a client waits when Redis is not reachable. */
+  /** How long a client waits if Redis is unreachable. */
   unavailableRetryAfterMs: 1000,
-  /** Requests of one connection that wait for the answers before theirs. */
+  /** Requests of one connection that wait for earlier answers. */
   waitingRequests: 16,
 } as const;
 
-/** What the window keeps of its history. */
+/** History that the window keeps. */
 export const WINDOW_LIMITS = {
-  /** For how long whoever was not seen yet may have been there before the window began. */
+  /**
+   * A window younger than this says little about an agent that it has not seen: the agent may have been online before.
+   */
   youngMs: 5 * MINUTE_MS,
-  /** Number of minutes for which accepted envelopes are counted by minute. */
+  /** Minutes for which accepted envelopes are counted by minute. */
   minutes: 60,
   journeys: 200,
   actionsPerJourney: 50,
-  /** Agents of one namespace key that the window holds. */
+  /** Agents of one namespace key in the window. */
   agentsPerKey: 1000,
-  /** Agents of one issuer that the window holds. */
+  /** Agents of one issuer in the window. */
   agentsPerIssuer: 10_000,
-  /** How long a client waits that was refused because Redis is short of memory. */
+  /** How long a client waits after a refusal because Redis is short of memory. */
   memoryRetryAfterMs: 10_000,
 } as const;
 
 /**
- * How old a report may be. What was acknowledged shows in every report `maxBehindMs` later at the latest: a count waits
- * at most 100 ms for its write (window/redis/limits.ts), a report may be made of a read that was sent `keptReadMs` (250)
- * ago, and the remaining 150 are for the write's and the read's way to Redis. Source: docs/protocol.md#counters.
+ * Age of reports. An acknowledged event shows in every report after at most `maxBehindMs`. A count waits at most 100 ms
+ * for its write (window/redis/limits.ts). A report may use a read that was sent `keptReadMs` (250) ago. The other 150
+ * ms are for the way of write and read to Redis. Source: docs/protocol.md#counters.
  */
 export const REPORT_LIMITS = {
   maxBehindMs: 500,
   keptReadMs: 250,
-  /** Targets of which a read is kept. */
+  /** Most targets with a kept read. */
   keptTargets: 1000,
 } as const;
 
