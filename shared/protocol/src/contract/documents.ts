@@ -3,13 +3,13 @@ import { AnnouncedLimits } from "./frames.ts";
 import { EconomicOperability, Privacy, ScopeFlags } from "./reports/common.ts";
 import { Contact, SigningManifest } from "./responses.ts";
 
-/** The documents of discovery. Source: docs/protocol.md#discovery. */
+/** Schemas of the discovery documents. Source: docs/protocol.md#discovery. */
 
 const service = z.literal("agent-relay");
 /** URLs by operation id. */
 const Links = z.record(z.string(), z.string());
 
-/** Every limit that applies to clients, with the values of this relay. Source: docs/protocol.md#limits. */
+/** All limits for clients, with the values of this relay. Source: docs/protocol.md#limits. */
 export const PublishedLimits = z
   .strictObject({
     body_max_bytes: z.int(),
@@ -55,7 +55,7 @@ export const PublishedLimits = z
   .meta({ id: "PublishedLimits" });
 export type PublishedLimits = z.infer<typeof PublishedLimits>;
 
-/** How a client authenticates. */
+/** Ways in which a client authenticates. */
 export const Authentication = z
   .strictObject({
     gateway: z.strictObject({
@@ -71,7 +71,7 @@ export const Authentication = z
   .meta({ id: "Authentication" });
 export type Authentication = z.infer<typeof Authentication>;
 
-/** What is outside the scope of the relay. */
+/** Tasks outside the relay's scope. */
 const ScopeBoundary = EconomicOperability.extend({ proof_boundary: z.string() }).meta({ id: "ScopeBoundary" });
 
 const about = {
@@ -94,7 +94,7 @@ export const RelayManifest = z
   .meta({ id: "RelayManifest" });
 export type RelayManifest = z.infer<typeof RelayManifest>;
 
-/** GET /.well-known/agent.json: the signing manifest with further members. */
+/** GET /.well-known/agent.json: the signing manifest with additional members. */
 export const AgentManifest = SigningManifest.extend({
   ...about,
   is_a2a_agent_card: z.literal(false),
@@ -173,7 +173,7 @@ export const SimpleCapabilities = z
   .meta({ id: "SimpleCapabilities" });
 export type SimpleCapabilities = z.infer<typeof SimpleCapabilities>;
 
-/** GET /health.agent_readable: the live state, and what it means for an agent. */
+/** GET /health.agent_readable: the live state, with advice for an agent. */
 export const AgentReadableHealth = z
   .strictObject({
     ok: z.literal(true),

@@ -14,7 +14,10 @@ import {
 import { AGENT_ID_PATTERN } from "../wire/ids.ts";
 import { ENVELOPE_LIMITS } from "../wire/limits.ts";
 
-/** The schemas of envelopes, made from the table of members that connectors check with. Source: docs/protocol.md#envelopes. */
+/**
+ * Schemas of envelopes, made from the table of members that connectors also check with.
+ * Source: docs/protocol.md#envelopes.
+ */
 
 function text({ pattern, says, min, max }: TextRule): z.ZodString {
   let schema = pattern === undefined ? z.string() : z.string().regex(pattern, says);
@@ -28,7 +31,7 @@ function integer({ min, max }: IntegerRule): z.ZodInt {
   return max === undefined ? schema : schema.max(max);
 }
 
-/** The agent that examples ask for; agent://alice asks. */
+/** The target in examples. Their sender is agent://alice. */
 export const EXAMPLE_TARGET = "agent://bob";
 
 export const AgentId = text(ENVELOPE_MEMBERS.from).meta({
@@ -36,7 +39,7 @@ export const AgentId = text(ENVELOPE_MEMBERS.from).meta({
   description: "Agent id: agent://<name>, ASCII lower case.",
   examples: ["agent://alice"],
 });
-/** An agent id less its scheme, as it stands in a path. */
+/** An agent id without its scheme, as in paths. */
 export const AgentName = z
   .string()
   .regex(
@@ -44,7 +47,7 @@ export const AgentName = z
     "must be the name of an agent: a-z, 0-9, '.', '_', '-'",
   )
   .meta({ id: "AgentName", description: "An agent id without agent://.", examples: ["bob"] });
-/** Envelope id: chosen by the signer and unique for it. */
+/** Envelope id. The signer chooses it, and uses it once. */
 export const EnvelopeId = text(ENVELOPE_MEMBERS.id).meta({
   id: "EnvelopeId",
   examples: ["env_00000000000000000000000000"],
@@ -56,7 +59,7 @@ export const SessionId = text(PAYLOAD_MEMBERS.session_decision.session_id).meta(
 export const TtlMinutes = integer(PAYLOAD_MEMBERS.session_request.ttl_minutes);
 
 const NOT_USED = { description: "Its shape is checked; the relay neither uses nor keeps it, and shows it to nobody." };
-/** What the documents say of members, by name. */
+/** Descriptions of members in the documents, by name. */
 const NOTES: Readonly<Record<string, { readonly id?: string; readonly description?: string }>> = {
   credential: { description: "The token of a key that the relay does not list." },
   relay: { description: "Required with `credential`: the host that you dialled, with a non-default port." },
@@ -66,7 +69,7 @@ const NOTES: Readonly<Record<string, { readonly id?: string; readonly descriptio
   key_id: { id: "KeyId" },
   sig: { id: "Signature" },
 };
-/** Members whose schema other documents refer to. */
+/** Members whose schemas other documents refer to. */
 const NAMED: Readonly<Record<string, z.ZodType>> = {
   id: EnvelopeId,
   from: AgentId,
@@ -120,7 +123,7 @@ const { to: toRequired, ...common } = members(ENVELOPE_MEMBERS);
 const withTarget = { ...common, to: toRequired };
 const perhapsWithTarget = { ...common, to: toRequired.optional() };
 
-/** Of the refinement with `isBetweenTwo`. */
+/** Arguments of the refinement with `isBetweenTwo`. */
 export const BETWEEN_TWO = { path: ["to"], error: NOT_BETWEEN_TWO };
 
 /** One schema for each kind of envelope. */
@@ -140,7 +143,7 @@ export const ENVELOPE_SCHEMAS = {
     .refine(isBetweenTwo, BETWEEN_TWO),
 } as const satisfies Record<EnvelopeKind, z.ZodType>;
 
-/** Any signed envelope, as documents describe it. */
+/** Any signed envelope, for the documents. */
 export const SignedEnvelope = z
   .union([
     ENVELOPE_SCHEMAS.register,

@@ -8,11 +8,11 @@ import { AgentId, SessionId, SignedEnvelope } from "./envelope.ts";
 import { NotKept, PRESENCE_STATUSES, TargetDelivery } from "./presence.ts";
 import { DecidedSession, PendingSession, SESSION_STATUSES } from "./session.ts";
 
-/** The frames that the relay sends; `frame` is always the first member. Source: docs/protocol.md#frames. */
+/** Frames that the relay sends. `frame` is always the first member. Source: docs/protocol.md#frames. */
 
 const SECOND_MS = 1000;
 
-/** The settings that are told as limits of a websocket; 0 = no limit. */
+/** Settings that the relay tells clients as limits of a websocket. 0 = no limit. */
 export interface ConnectionRates {
   readonly envelopesPerSecond: number;
   readonly bytesPerSecond: number;
@@ -37,7 +37,10 @@ export function announcedLimits(rates: ConnectionRates): AnnouncedLimits {
   };
 }
 
-/** As many of the longest envelopes as the rates let through in the time that a heartbeat may wait behind them. */
+/**
+ * Number of the longest envelopes that the rates pass in the time that a heartbeat may wait behind them.
+ * @returns 0 without a limit.
+ */
 function maxUnacknowledged({ envelopesPerSecond, bytesPerSecond }: ConnectionRates): number {
   const perSecond = [envelopesPerSecond, bytesPerSecond / ENVELOPE_LIMITS.maxFrameBytes].filter((rate) => rate > 0);
   if (perSecond.length === 0) return 0;
@@ -99,7 +102,7 @@ const sessionAck = {
   session_status: z.enum(SESSION_STATUSES),
 };
 
-/** The acks, by what they answer. */
+/** Acks by the kind of envelope that they answer. */
 export const ACK_FRAMES = {
   presence: z
     .strictObject({
@@ -134,13 +137,13 @@ export const AckFrame = z.union([
   ACK_FRAMES.session_decision,
 ]);
 
-/** Of a text that a signature was checked over, so that its signer can compare. */
+/** Digest of the text that a signature was checked against, so that the signer can compare. */
 export const CanonicalSha256 = z
   .string()
   .regex(/^[0-9a-f]{64}$/)
   .meta({ description: "With bad_signature: hex SHA-256 of the canonical text that the relay checked." });
 
-/** Each field that is wrong, and what is wrong with it. */
+/** Each wrong field with its fault. */
 export const FieldErrors = z.array(z.strictObject({ field: z.string(), message: z.string() }));
 
 export const ErrorFrame = z
@@ -167,7 +170,7 @@ export const DeliverFrame = z
       "An envelope for an agent of this connection, as its sender signed it; session_id with session.* only.",
   });
 
-/** The notices. `/asyncapi.json` makes a message of each. */
+/** The notices. `/asyncapi.json` has a message for each. */
 export const NoticeFrame = z.discriminatedUnion("notice", [
   z
     .strictObject({

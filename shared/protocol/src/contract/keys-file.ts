@@ -5,9 +5,11 @@ import { AGENT_ID_PATTERN, AGENT_PATTERN_PATTERN } from "../wire/ids.ts";
 
 /** The keys file, `RELAY_KEYS_FILE`. Source: docs/protocol.md#keys. */
 
-/** Key ids of gateways begin with this; the ids in the file must not, so that nobody else signs as a gateway. */
+/**
+ * Prefix of the key ids of gateways. No id in the keys file may have it, so that no other program signs as a gateway.
+ */
 export const GATEWAY_KEY_PREFIX = "gateway-";
-/** The prefix, and the begin of a digest of the public key. */
+/** The prefix, then the start of a digest of the public key. */
 export const GATEWAY_KEY_ID_PATTERN = /^gateway-[A-Za-z0-9_-]{22}$/;
 
 const AgentPattern = z
@@ -54,7 +56,7 @@ export const SigningKeyRecord = z.discriminatedUnion("alg", [
   z.strictObject({ key_id: keyId, alg: z.literal("hmac-sha256"), secret: base64url(32), agents, ...validity }),
 ]);
 
-/** Of the agent, or of any: credentials that were issued before that time no longer hold. */
+/** Credentials of the agent, or of any agent, are invalid if they were issued before that time. */
 const revoked = z
   .array(
     z.strictObject({
@@ -64,7 +66,7 @@ const revoked = z
   )
   .default([]);
 
-/** Who may sign credentials, for which agents. Source: docs/protocol.md#credentials. */
+/** An issuer of credentials, with its agents. Source: docs/protocol.md#credentials. */
 export const IssuerRecord = z
   .strictObject({
     issuer: z.string().regex(ISSUER_PATTERN),
@@ -79,9 +81,9 @@ export const KeysFile = z.strictObject({
   api_keys: z.array(ApiKeyRecord).default([]),
   signing_keys: z.array(SigningKeyRecord).default([]),
   issuers: z.array(IssuerRecord).default([]),
-  /** What removed issuers revoked, for the day on which they are admitted again. */
+  /** Revocations of removed issuers, for the time when they are admitted again. */
   removed_issuers: z.array(IssuerRecord.pick({ issuer: true, revoked: true })).optional(),
-  /** Gateways sign with these no more, and no manifest lists them. */
+  /** Gateways no longer sign with these keys, and no manifest lists them. */
   revoked_gateway_keys: z.array(gatewayKeyId).optional(),
 });
 

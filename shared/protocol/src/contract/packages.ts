@@ -1,23 +1,23 @@
 import { z } from "zod";
 
-/** The packages that a relay hands out. Source: docs/protocol.md#discovery. */
+/** Packages that a relay offers. Source: docs/protocol.md#discovery. */
 
-/** The connector for Node, as an npm package: the one that documents lead to. */
+/** The npm package of the connector for Node, which documents refer to. */
 export const CONNECTOR_PACKAGE = "agent-relay-connector";
 
-/** Name of a package's file: one segment of a path, and never one that leads out of its folder. */
+/** File name of a package: one segment of a path, which never leads out of its folder. */
 export const PackageFile = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$/)
   .meta({ id: "PackageFile", examples: ["agent-relay-connector-1.0.0-b0123456789ab.tgz"] });
 
-/** Stands in a line of `usage` for the address of the package. */
+/** In a line of `usage`: place of the package's address. */
 export const ADDRESS = "{url}";
 
-/** Stands in a line of `usage`, and in a first program, for the base address of the relay. */
+/** In a line of `usage` and in a first program: place of the relay's base address. */
 export const RELAY_ADDRESS = "{relay}";
 
-/** One package as whoever made it describes it. */
+/** Description of one package by its maker. */
 export const PackageRecord = z.strictObject({
   name: z.string().meta({ examples: [CONNECTOR_PACKAGE] }),
   version: z.string().meta({
@@ -50,11 +50,11 @@ export const PackageRecord = z.strictObject({
 });
 export type PackageRecord = z.infer<typeof PackageRecord>;
 
-/** `index.json` of a folder of packages. `sources` is the digest of what they were made of. */
+/** `index.json` of a folder of packages. `sources` is the digest of their sources. */
 export const PackageIndex = z.strictObject({ sources: z.string(), packages: z.array(PackageRecord) });
 export type PackageIndex = z.infer<typeof PackageIndex>;
 
-/** Version of the connector among them; undefined when there is none. */
+/** Version of the connector in the index. Undefined if it has no connector. */
 export function connectorVersionIn({ packages }: PackageIndex): string | undefined {
   return packages.find(({ name }) => name === CONNECTOR_PACKAGE)?.version;
 }
@@ -71,5 +71,5 @@ export const Connectors = z
   .meta({ id: "Connectors" });
 export type Connectors = z.infer<typeof Connectors>;
 
-/** The bytes of a package; JSON Schema has no word for them. */
+/** Bytes of a package. JSON Schema has no word for bytes. */
 export const PackageBytes = z.unknown().meta({ description: "The package's bytes." });

@@ -6,14 +6,14 @@ import { AgentId } from "./envelope.ts";
 export const PRESENCE_STATUSES = ["online", "stale", "offline", "not_seen"] as const;
 export type PresenceStatus = (typeof PRESENCE_STATUSES)[number];
 
-/** Delivery status of one envelope: an offline target is `stale` here. Source: docs/protocol.md#presence. */
+/** Delivery status of one envelope. For an offline target it is `stale`. Source: docs/protocol.md#presence. */
 export const DELIVERY_STATUSES = ["online", "stale", "not_seen"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 const SEVERITIES = ["ok", "stale", "critical_stale", "offline"] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** The state of the target at the moment of acceptance. */
+/** State of the target at the moment of acceptance. */
 export const TargetDelivery = z
   .strictObject({
     status: z.enum(DELIVERY_STATUSES),
@@ -26,7 +26,7 @@ export function targetDelivery(status: DeliveryStatus): TargetDelivery {
   return { status, can_deliver_realtime: status === "online" };
 }
 
-/** The times that a connector must keep to in order to count as online. */
+/** Times that a connector must keep to count as online. */
 export const LIVENESS_CONTRACT = {
   heartbeat_interval_ms: CONNECTION_LIMITS.heartbeatIntervalMs,
   heartbeat_max_ms: CONNECTION_LIMITS.heartbeatMaxMs,
@@ -34,7 +34,7 @@ export const LIVENESS_CONTRACT = {
   stability_hold_ms: PRESENCE_LIMITS.stabilityHoldMs,
 } as const;
 
-/** What is true of an accepted envelope whose target was not online. Source: docs/protocol.md#delivery. */
+/** Facts about an accepted envelope whose target was not online. Source: docs/protocol.md#delivery. */
 export const NotKept = z
   .strictObject({
     kept: z
@@ -46,7 +46,7 @@ export const NotKept = z
   .meta({ id: "NotKept" });
 export type NotKept = z.infer<typeof NotKept>;
 
-/** How its owner brings an agent online, and keeps it so. */
+/** Steps by which an agent's owner brings the agent online and keeps it online. */
 export const PresenceRecovery = z.strictObject({
   quickstart: z.array(z.string()),
   liveness_contract: z.strictObject({
@@ -57,7 +57,7 @@ export const PresenceRecovery = z.strictObject({
   }),
 });
 
-/** Why nothing is delivered to an agent that is online. Source: docs/protocol.md#slow-readers. */
+/** Why the relay delivers nothing to an online agent. Source: docs/protocol.md#slow-readers. */
 export const UndeliverableReason = z.literal("congested").meta({
   description: "Only where an online agent cannot be delivered to: it reads too slowly, and too much waits for it.",
 });

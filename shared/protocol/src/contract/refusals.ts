@@ -1,16 +1,19 @@
 import { ERRORS, type ErrorCode, type FieldError } from "../wire/errors.ts";
 import { SESSION_LIMITS } from "../wire/limits.ts";
 
-/** Where something lies on a Redis Cluster: in a partition, or in the control slot, which has what is of all of them. */
+/** Place of data on a Redis Cluster: a partition, or the control slot with the data of the whole window. */
 export type Place = number | "control";
 
-/** Parts of a refusal, for a problem document as for an error frame. */
+/** Parts of a refusal, for a problem document and an error frame alike. */
 export interface PartRefusal {
   readonly detail: string;
   readonly hint: string;
 }
 
-/** What `unavailable` says where a part of the relay is out of reach, and not all of it. Source: docs/protocol.md#errors. */
+/**
+ * Text of an `unavailable` if a part of the relay is out of reach, and other parts are not.
+ * Source: docs/protocol.md#errors.
+ */
 export function partRefusal(place: Place): PartRefusal {
   const part = place === "control" ? "What is of all partitions of the relay" : `Partition ${place} of the relay`;
   return {
@@ -19,9 +22,9 @@ export function partRefusal(place: Place): PartRefusal {
   };
 }
 
-/** What a refusal `rate_limited` says: which limit was reached, and how long to wait. Source: docs/protocol.md#http. */
+/** Text of a `rate_limited`: the limit that was reached, and how long to wait. Source: docs/protocol.md#http. */
 
-/** The name of a limit, as the manifests have it where they publish it, and whose it is. */
+/** By limit: its name in the manifests if they publish it, and its subject. */
 const LIMITS = {
   api_key_requests: ["gateway_requests_per_minute", "of this API key on this endpoint"],
   failed_keys: ["failed_keys_per_minute", "of this address"],
@@ -35,17 +38,17 @@ const LIMITS = {
   address_opens: ["connections_opened_per_minute", "of this address"],
 } as const;
 
-/** Those of session requests, as `relay_limits_total` names them. */
+/** Limits of session requests, named as in `relay_limits_total`. */
 export type SessionLimit = "opened_sessions" | "key_opened_sessions" | "pending_sessions" | "agent_pending_sessions";
 
-/** Parts of a refusal, for a problem document as for an error frame. */
+/** Parts of a refusal, for a problem document and an error frame alike. */
 export interface RateRefusal {
   readonly detail: string;
   readonly hint: string;
   readonly retryAfterMs: number;
 }
 
-/** @param most how many the limit allows. */
+/** @param most what the limit allows. */
 export function rateRefusal(limit: keyof typeof LIMITS, most: number, retryAfterMs: number): RateRefusal {
   const [name, whose] = LIMITS[limit];
   const ms = Math.max(1, Math.ceil(retryAfterMs));
@@ -56,12 +59,12 @@ export function rateRefusal(limit: keyof typeof LIMITS, most: number, retryAfter
   };
 }
 
-/** The same, of a session request. @param factor as in `sessionBound`; that of an API key is one. */
+/** `rateRefusal` for a session request. @param factor as in `sessionBound`. 1 for an API key. */
 export function sessionRefusal(limit: SessionLimit, retryAfterMs: number, factor = 1): RateRefusal {
   return rateRefusal(limit, sessionBound(limit, factor), retryAfterMs);
 }
 
-/** How many sessions a limit allows. @param factor how many times the bounds of one key hold for who answers for the request. */
+/** Number of sessions that a limit allows. @param factor multiple of one key's bounds for the request's principal. */
 export function sessionBound(limit: SessionLimit, factor: number): number {
   if (limit === "opened_sessions") return SESSION_LIMITS.openedPerMinute;
   if (limit === "key_opened_sessions") return SESSION_LIMITS.openedPerMinuteOfPrincipal * factor;
@@ -69,19 +72,19 @@ export function sessionBound(limit: SessionLimit, factor: number): number {
   return SESSION_LIMITS.maxPendingPerPrincipal * factor;
 }
 
-/** What a refusal says beyond its code. */
+/** Details of a refusal beyond its code. */
 export interface RefusalDetails {
-  /** In place of the code's title. */
+  /** Replaces the code's title. */
   readonly detail?: string;
-  /** In place of the code's hint. */
+  /** Replaces the code's hint. */
   readonly hint?: string;
   readonly errors?: readonly FieldError[];
   readonly retryAfterMs?: number;
-  /** Further members of the problem document. Source: RFC 9457, section 3.2. */
+  /** Additional members of the problem document. Source: RFC 9457, section 3.2. */
   readonly members?: object;
 }
 
-/** A refusal for a client. `message` never contains anything that the client sent. */
+/** A refusal for a client. `message` never contains data that the client sent. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly hint: string;

@@ -17,7 +17,7 @@ import {
 import { ActivationFunnel, SessionJourneys, SessionProofRetention, TrafficDaily } from "./reports/traffic.ts";
 import { get, type Surface } from "./surface.ts";
 
-/** Reports of the process window. Answered by ops-reporting. */
+/** Reports of the process window. The service ops-reporting answers them. */
 export const REPORT_SURFACES = {
   trafficDaily: get({
     path: "/api/ops/traffic-daily",
@@ -108,7 +108,7 @@ const GUIDE = {
   errors: ["invalid_request", "unavailable"],
 } as const;
 
-/** Guides and handoff: what to do next, by the counts of the window. Answered by ops-reporting. */
+/** Guides and handoff: the next step, by the counts of the window. The service ops-reporting answers them. */
 export const GUIDE_SURFACES = {
   activationPlan: get({
     ...GUIDE,

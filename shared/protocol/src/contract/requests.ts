@@ -4,14 +4,14 @@ import { CREDENTIAL_LIMITS, HTTP_LIMITS, TEXT_LIMITS } from "../wire/limits.ts";
 import { AgentId, BETWEEN_TWO, EXAMPLE_TARGET, TtlMinutes } from "./envelope.ts";
 
 /**
- * The closed sets that feedback labels are normalised to. Any other label counts as `other`, so that memory stays bounded
- * and no text of a sender is kept. Source: docs/reports.md#feedback; docs/security.md#protections.
+ * Closed sets for feedback labels. Any other label counts as `other`. So memory stays bounded, and no sender's text is
+ * kept. Source: docs/reports.md#feedback; docs/security.md#protections.
  */
 export const OTHER = "other";
 
 export const SENTIMENTS = ["helpful", "blocked", "neutral"] as const;
 
-/** What can block an agent between its connector and a session. */
+/** Obstacles between an agent's connector and a session. */
 export const BLOCKER_CATEGORIES = [
   "connector_not_seen",
   "stale_presence",
@@ -20,7 +20,7 @@ export const BLOCKER_CATEGORIES = [
 ] as const;
 export type BlockerCategory = (typeof BLOCKER_CATEGORIES)[number];
 
-/** Categories for which somebody has something to do. */
+/** Categories that call for an action. */
 export const ACTIONABLE_CATEGORIES = [
   ...BLOCKER_CATEGORIES,
   "session_request_auth_needed",
@@ -30,7 +30,7 @@ export const ACTIONABLE_CATEGORIES = [
 ] as const;
 export type ActionableCategory = (typeof ACTIONABLE_CATEGORIES)[number];
 
-/** Sent by checks that test whether feedback works. */
+/** Categories of checks that test the feedback itself. */
 export const CHECK_CATEGORIES = ["smoke_check", "deploy_check"] as const;
 
 export const CATEGORIES = [...ACTIONABLE_CATEGORIES, ...CHECK_CATEGORIES] as const;
@@ -64,7 +64,7 @@ function closed(text: string | undefined, labels: readonly string[]): string {
   return labels.includes(label) ? label : OTHER;
 }
 
-/** Request bodies of the HTTP surfaces; unknown fields are refused. Source: docs/protocol.md#http. */
+/** Request bodies of the HTTP surfaces. The relay refuses unknown fields. Source: docs/protocol.md#http. */
 
 /** Body of POST /v1/messages/send. */
 export const SimpleSendRequest = z
@@ -107,14 +107,17 @@ export const SimpleSessionRequest = z
   .meta({ id: "SimpleSessionRequest" });
 export type SimpleSessionRequest = z.infer<typeof SimpleSessionRequest>;
 
-/** A label of a closed set, where any other text is accepted too, as JSON Schema. */
+/** JSON Schema of a label: a closed set, but any other text is also accepted. */
 export const openLabel = (labels: readonly string[]) => ({
   anyOf: [{ enum: labels }, { type: "string" }],
   description: "Any other label is accepted and counted as other.",
 });
 const label = (labels: readonly string[]) => z.string().meta(openLabel(labels));
 
-/** Body of the feedback endpoints. Labels are normalised to a closed set; whether there is a message is counted. */
+/**
+ * Body of the feedback endpoints. Labels are normalised to a closed set. The relay counts only whether there is a
+ * message.
+ */
 export const FeedbackRequest = z
   .strictObject({
     surface: z.string().optional(),
@@ -131,7 +134,7 @@ export const SelfTestQuery = z.strictObject({
     .literal("1")
     .optional()
     .meta({ description: "1: the answer contains the canonical text of an envelope whose shape is valid." }),
-  /** One that is too long is refused as the credential that it is, with its reason. */
+  /** No maximum here: a credential that is too long gets the refusal of a credential, with its reason. */
   credential: z.string().optional().meta({
     description: "That of the key, which a connection knows from the register on.",
     maxLength: CREDENTIAL_LIMITS.maxCharacters,

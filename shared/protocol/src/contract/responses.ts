@@ -11,12 +11,12 @@ import { PENDING } from "./session.ts";
 
 /** Bodies of the HTTP answers. Source: docs/protocol.md#http. */
 
-/** The signed text of an envelope, as the relay made it of the envelope that it was sent. */
+/** Signed text of an envelope, as the relay computed it from the sent envelope. */
 const Canonical = z.string().meta({ description: "The canonical text; only when it was asked for with ?explain=1." });
 
 export const ProblemCode = z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]).meta({ id: "ProblemCode" });
 
-/** RFC 9457 problem document; `type` is `urn:agent-relay:problem:<code>`. */
+/** RFC 9457 problem document. `type` is `urn:agent-relay:problem:<code>`. */
 export const Problem = z
   .strictObject({
     type: z.string(),
@@ -63,7 +63,7 @@ export const AcceptedSession = z
     target_delivery: TargetDelivery,
     next: z.strictObject({
       session: z.string().meta({ description: "Where this session's status can be read." }),
-      // Only when the target was not online.
+      // Only if the target was not online.
       ...NotKept.partial().shape,
       monitor: z.strictObject({ metric: z.literal("traffic.simple_session_request.accepted"), url: z.string() }),
       ecosystem_handoff: z.string(),
@@ -96,13 +96,13 @@ export const FeedbackAck = z
   })
   .meta({ id: "FeedbackAck" });
 
-/** How to reach the relay's operator: an https: or mailto: address, null when none was named. */
+/** Contact of the relay's operator: an https: or mailto: address, or null if none is set. */
 export const Contact = z.strictObject({ address: z.string().nullable(), note: z.string() }).meta({ id: "Contact" });
 export type Contact = z.infer<typeof Contact>;
 
 const GatewayKey = z.strictObject({ key_id: z.string(), alg: z.literal("ed25519"), public_key: z.string() });
 
-/** A key, an envelope, and its signature by that key, which is published on purpose. */
+/** A key, an envelope, and its signature by that key. The key is published on purpose. */
 export const TestVector = z
   .strictObject({
     alg: z.enum(["hmac-sha256", "ed25519"]),
@@ -130,11 +130,11 @@ export const AgentCredential = z
   })
   .meta({ id: "AgentCredential" });
 
-/** A credential with all that is derived from it, for those who write a check of their own. */
+/** A credential with all derived values, for authors of their own check. */
 export const CredentialTestVector = z
   .strictObject({
     issuer: IssuerRecord,
-    /** The issuer's private key: published on purpose. */
+    /** Private key of the issuer, published on purpose. */
     issuer_private_key: z.string(),
     header: z.looseObject({}),
     claims: z.looseObject({}),
@@ -144,7 +144,7 @@ export const CredentialTestVector = z
   .meta({ id: "CredentialTestVector" });
 export type CredentialTestVector = z.infer<typeof CredentialTestVector>;
 
-/** A sealed payload with all that is needed to open it; the texts are UTF-8. */
+/** A sealed payload with all that is needed to open it. The texts are UTF-8. */
 export const SealedPayloadTestVector = z
   .strictObject({
     recipient_key: z.strictObject({ private_key: z.string(), public_key: z.string() }),
@@ -201,7 +201,7 @@ export const SelfTestPass = z
   })
   .meta({ id: "SelfTestPass" });
 
-/** GET /health: the process runs; it does not depend on Redis. */
+/** GET /health: the process runs. It does not depend on Redis. */
 export const Health = z
   .strictObject({ ok: z.literal(true), service: z.string(), status: z.literal("healthy") })
   .meta({ id: "Health" });
@@ -228,11 +228,14 @@ export const OnlineAgents = z
   .meta({ id: "OnlineAgents" });
 
 /**
- * Why a link to Redis takes no commands: user or password refused, no connection, a command or key not permitted to the
- * user, Redis too old, a policy that evicts keys, no answer in time, another number of partitions than the window has,
- * a window of another version's layout, a Redis Cluster where one Redis is meant or the reverse, a cluster that refuses all slots while it lacks some, slots that
- * nobody serves, a replica, a disk that Redis cannot write to, data that it still loads, no memory left, and whatever else
- * Redis answered. Source: docs/operations.md#failures.
+ * Why a link to Redis takes no commands. Source: docs/operations.md#failures.
+ * auth: Redis refuses user or password. refused: no connection. noperm: the user may not use a command or key.
+ * version: Redis is too old. eviction: its policy evicts keys. timeout: no answer in time.
+ * partitions: the window has another number of partitions. layout: the window is of another version's layout.
+ * cluster: a Redis Cluster in place of a single Redis, or the reverse.
+ * coverage: the cluster refuses all slots while some are not served. slots: no primary serves the slots.
+ * readonly: a replica. disk: Redis cannot write to its disk. loading: Redis still loads data. full: no memory left.
+ * other: any other answer of Redis.
  */
 export const REDIS_DOWN_KINDS = [
   "auth",
@@ -255,13 +258,13 @@ export const REDIS_DOWN_KINDS = [
 export type RedisDownKind = (typeof REDIS_DOWN_KINDS)[number];
 
 /**
- * Why a service is not ready: one of its links to Redis is down; no process window is open; the pod's messages to itself
- * do not come back; the pod is starting or draining.
+ * Why a service is not ready: a link to Redis is down, or no process window is open. In a pod also: its messages to
+ * itself do not come back, or it is starting or draining.
  */
 const NOT_READY_REASONS = [...REDIS_DOWN_KINDS, "no_window", "channel", "not_accepting"] as const;
 export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
 
-/** What a ready service does without for now. Source: docs/operations.md#failures. */
+/** What a ready service lacks for now. Source: docs/operations.md#failures. */
 export const DEGRADATIONS = ["redis_memory", "partitions", "control_slot", "keys_file"] as const;
 export type Degradation = (typeof DEGRADATIONS)[number];
 

@@ -3,17 +3,17 @@ import { AgentId, SessionId } from "./envelope.ts";
 
 import { TargetDelivery } from "./presence.ts";
 
-/** The status of a session until its target decides or it expires. Source: docs/protocol.md#sessions. */
+/** Status of a session until its target decides or the session expires. Source: docs/protocol.md#sessions. */
 export const PENDING = "pending_until_session.approve_or_session.reject";
 
 export const SESSION_STATUSES = [PENDING, "approved", "rejected", "expired"] as const;
 export type SessionStatus = (typeof SESSION_STATUSES)[number];
 
-/** The same in one word. */
+/** The status in one word. */
 export const TARGET_DECISIONS = ["pending", "approved", "rejected", "expired"] as const;
 export type TargetDecision = (typeof TARGET_DECISIONS)[number];
 
-/** What comes after a session that expired, in its look-up and in guides. */
+/** Next step after an expired session, in its look-up and in guides. */
 export const SESSION_OVER =
   "The session is over, undecided: its requester asks another target, or this one again once it has time to answer.";
 
@@ -39,7 +39,7 @@ export const SessionRecord = z
   .meta({ id: "SessionRecord" });
 export type SessionRecord = z.infer<typeof SessionRecord>;
 
-/** One session of the notice `pending_sessions`: ids and times, never contents. */
+/** One session in the notice `pending_sessions`: ids and times, never contents. */
 export const PendingSession = z.strictObject({
   session_id: SessionId,
   requester: AgentId,
@@ -48,7 +48,7 @@ export const PendingSession = z.strictObject({
 });
 export type PendingSession = z.infer<typeof PendingSession>;
 
-/** One session of the notice `decided_sessions`. */
+/** One session in the notice `decided_sessions`. */
 export const DecidedSession = z.strictObject({
   session_id: SessionId,
   target: AgentId,
@@ -57,7 +57,7 @@ export const DecidedSession = z.strictObject({
 });
 export type DecidedSession = z.infer<typeof DecidedSession>;
 
-/** Through which interface a session request was accepted. */
+/** The interface that accepted a session request. */
 export const PROOF_SOURCES = ["simple_session_api", "websocket_envelope"] as const;
 export type ProofSource = (typeof PROOF_SOURCES)[number];
 

@@ -66,7 +66,7 @@ const INTAKE_ERRORS = [
   "wrong_relay",
 ] as const;
 
-/** The API: sends, sessions, presence, feedback, self-test. Answered by the gateway. */
+/** The API: sends, sessions, presence, feedback, self-test. The gateway answers it. */
 export const GATEWAY_SURFACES = {
   sendMessage: post({
     path: "/v1/messages/send",
@@ -154,7 +154,7 @@ export const GATEWAY_SURFACES = {
   }),
 } as const satisfies Record<string, Surface>;
 
-/** The documents of discovery. Answered by the gateway. */
+/** Documents of discovery. The gateway answers them. */
 export const DISCOVERY_SURFACES = {
   signingManifest: get({
     path: "/.well-known/signing-manifest.json",
@@ -264,7 +264,7 @@ export const DISCOVERY_SURFACES = {
   }),
 } as const satisfies Record<string, Surface>;
 
-/** What the relay hands out, so that nobody needs a registry. Files, not documents: no reading of them is traffic. */
+/** Packages of the relay, so that clients need no registry. They are files, not documents, so a GET is no traffic. */
 export const PACKAGE_SURFACES = {
   connectors: get({
     path: "/connectors",
@@ -317,7 +317,7 @@ const asset = (path: string, media: string, summary: string) =>
     traffic: false,
   });
 
-/** Pages for people, with their styles, scripts and icon. Answered by the gateway. */
+/** Pages for people, with styles, scripts and icon. The gateway answers them. */
 export const PAGE_SURFACES = {
   home: page("/", "What the relay is, with charts of the live window."),
   productDesign: page("/product/design", "How the relay is designed."),
@@ -351,8 +351,8 @@ export const PROBE_SURFACES = {
 } as const satisfies Record<string, Surface>;
 
 /**
- * The catalogue: every HTTP surface of the relay. Routers are mounted from it; documents, the routing of the edge and the
- * names in reports are derived from it.
+ * The catalogue: every HTTP surface of the relay. Routers, documents, the edge's routing and the names in reports come
+ * from it.
  */
 export const SURFACES = {
   ...GATEWAY_SURFACES,
@@ -364,10 +364,10 @@ export const SURFACES = {
   ...PROBE_SURFACES,
 };
 
-/** Aliases that older clients use; new ones use the main paths. Source: docs/protocol.md#versions. */
+/** Aliases of older clients. New clients use the main paths. Source: docs/protocol.md#versions. */
 export const LEGACY_ALIASES: readonly string[] = ["/api/feedback", "/api/feedback/summary"];
 
-/** The first websocket path; `RELAY_ALTERNATE_WS_PATH` is the other. */
+/** The first websocket path. `RELAY_ALTERNATE_WS_PATH` is the other. */
 export const WEBSOCKET_PATH = "/ws";
 
 /** Operation id of a surface, as in OpenAPI. */
@@ -377,7 +377,7 @@ const OPS_PATHS = /^\/api\/(?:ops(?:\/|$)|diagnostics$|feedback\/summary$)/;
 const PUBLIC_PATHS = /^\/api\/public\//;
 
 /**
- * The service that answers an HTTP request; also for unknown paths, so that each 404 has one service too.
+ * The service that answers an HTTP request. Unknown paths also have one, so each 404 comes from one service.
  * Source: docs/architecture.md#endpoints.
  */
 export function serviceOf(method: string, path: string): "gateway" | "ops-reporting" {
@@ -386,10 +386,10 @@ export function serviceOf(method: string, path: string): "gateway" | "ops-report
   return "gateway";
 }
 
-/** Names of surfaces in feedback, in addition to the catalogue's operation ids and paths. */
+/** Names of surfaces in feedback, beside the catalogue's operation ids and paths. */
 const SURFACE_NAMES = ["websocket", "gateway", "connector", "docs", "home"] as const;
 
-/** The labels of surfaces; paths count as the operation that they belong to. */
+/** Labels of surfaces. A path counts as its operation. */
 export const FEEDBACK_SURFACES: readonly string[] = [...new Set([...SURFACE_NAMES, ...Object.keys(SURFACES)])];
 
 const SURFACE_LABELS: ReadonlyMap<string, string> = new Map([
@@ -399,7 +399,7 @@ const SURFACE_LABELS: ReadonlyMap<string, string> = new Map([
   ),
 ]);
 
-/** The surface that feedback is about: an operation id, a name of the list, or `other`. */
+/** The surface of a feedback: an operation id, a name of the list, or `other`. */
 export function surfaceLabelOf(text: string | undefined): string {
   return SURFACE_LABELS.get(normalise(text ?? "")) ?? OTHER;
 }

@@ -65,7 +65,7 @@ export const Diagnostics = z.strictObject({
 });
 export type Diagnostics = z.infer<typeof Diagnostics>;
 
-/** GET /api/ops/domain-routing: the host of this request, and the hosts that are expected. */
+/** GET /api/ops/domain-routing: the host of this request, and the expected hosts. */
 
 const Host = z.string().nullable().meta({ description: "Host with port; null when absent or not a valid host name." });
 const Scheme = z.enum(["http", "https"]);
@@ -115,7 +115,7 @@ export const DomainRouting = z.strictObject({
 });
 export type DomainRouting = z.infer<typeof DomainRouting>;
 
-/** GET /api/ops/economic-readiness: what is ready and what is blocked, stage by stage. */
+/** GET /api/ops/economic-readiness: which stages are ready, and which are blocked. */
 
 export const READINESS_STAGES = [
   "connector_presence",
@@ -236,7 +236,7 @@ export const FeedbackSummary = z.strictObject({
 });
 export type FeedbackSummary = z.infer<typeof FeedbackSummary>;
 
-/** GET /api/public/restart-survival-check: what ends session proofs, and which of them would be gone. */
+/** GET /api/public/restart-survival-check: events that end session proofs, and the proofs that would be lost. */
 
 const MISSING_STORE = "missing_durable_session_proof_store";
 

@@ -5,7 +5,7 @@ import { AgentId, SessionId } from "../envelope.ts";
 import { DELIVERY_STATUSES } from "../presence.ts";
 import { PROOF_SOURCES } from "../session.ts";
 
-/** The window, its sessions and their proof, in several reports. Source: docs/reports.md#freshness. */
+/** The window, its sessions and their proofs, as parts of several reports. Source: docs/reports.md#freshness. */
 
 const ProofState = z.enum(["none", "fresh", "stale_refresh_due"]).meta({
   id: "ProofState",
@@ -20,7 +20,7 @@ const RefreshUrgency = z.enum(["no_proof_request_now", "fresh_no_refresh_due", "
 });
 export type RefreshUrgency = z.infer<typeof RefreshUrgency>;
 
-/** What keeps the window from a handoff, always something that somebody can change; `none` when nothing does. */
+/** The obstacle between the window and a handoff, or `none`. Somebody can always remove it. */
 export const Bottleneck = z
   .enum([
     "no_connector_online",
@@ -41,10 +41,10 @@ const HandoffPermitted = z.boolean().meta({
     "Without a target: the last proof of the window is fresh; no decision counts, nor who is online now; false with session_id. With target_agent_id alone: the target has a fresh proof, whoever requested it. With from or session_id beside it: the request of the session that session_id names is a fresh proof, and its target approved it.",
 });
 
-/** Of every gate. */
+/** Part of every gate. */
 export const GateReason = z.string().meta({ id: "GateReason", description: "Why, in one sentence." });
 
-/** Whether the latest acceptance for an online target permits a handoff. Null: there is no such acceptance. */
+/** Whether the latest acceptance for an online target permits a handoff. Null if there is no such acceptance. */
 export const ProofGate = z.strictObject({
   proof_freshness: ProofState,
   important_handoff_permitted_from_process_window: HandoffPermitted,
@@ -60,7 +60,7 @@ export const ProofGate = z.strictObject({
 });
 export type ProofGate = z.infer<typeof ProofGate>;
 
-/** Session requests through the gateway, and the proofs retained of these and of requests by websocket. */
+/** Session requests through the gateway. Also the kept proofs of requests through the gateway and by websocket. */
 export const SessionCounts = z.strictObject({
   simple_session_request_accepted: z.int(),
   accepted_to_online_target: z.int(),
@@ -88,7 +88,7 @@ export const PublishedByMinute = z
   .meta({ id: "PublishedByMinute", description: "The last 60 minutes, oldest first; the last one has not ended." });
 export type PublishedByMinute = z.infer<typeof PublishedByMinute>;
 
-/** Whether a report has all that it should. Source: docs/reports.md#complete. */
+/** Whether a report is complete. Source: docs/reports.md#complete. */
 export const Completeness = z.strictObject({
   complete: z.boolean().meta({
     description: "False while partitions cannot be read, and once something was lost; always true of one Redis.",
@@ -110,7 +110,7 @@ export const Completeness = z.strictObject({
 });
 export type Completeness = z.infer<typeof Completeness>;
 
-/** There is no durable store, and so no window of it. */
+/** There is no durable store, and so no durable window. */
 export const DurableWindow = z
   .strictObject({
     durable_session_proof_store_configured: z.literal(false),
@@ -124,7 +124,7 @@ export const DURABLE_WINDOW: z.infer<typeof DurableWindow> = {
   retained_proofs: 0,
 };
 
-/** The summary that an operator reads first. */
+/** Summary that an operator reads first. */
 export const OperatorQuickScan = z
   .strictObject({
     headline: z.string(),
@@ -144,7 +144,7 @@ export type OperatorQuickScan = z.infer<typeof OperatorQuickScan>;
 
 /** Parts of several reports. Source: docs/reports.md#reports. */
 
-/** The flags that every report carries. */
+/** Flags in every report. */
 export const Privacy = z
   .strictObject({
     aggregate_only: z.literal(true).meta({
@@ -162,8 +162,8 @@ export const Privacy = z
 type Privacy = z.infer<typeof Privacy>;
 
 /**
- * Raw data is never kept, not merely left out of reports; of signatures those of envelopes, since a credential that is looked
- * up has its issuer's. This is of every document that shows no session proofs.
+ * Raw data is never kept, not only left out of reports. The flag on signatures means envelopes: a credential that is
+ * looked up holds its issuer's signature. Used in every document without session proofs.
  */
 export const PRIVACY: Privacy = {
   aggregate_only: true,
@@ -175,18 +175,21 @@ export const PRIVACY: Privacy = {
   identities: "None, but for those that the request names.",
 };
 
-/** Of the first-job handoff, which may name a session of the two agents that it is asked about. Source: docs/reports.md#one-target. */
+/**
+ * Flags of the first-job handoff. It may name a session of the two agents in its query.
+ * Source: docs/reports.md#one-target.
+ */
 export const HANDOFF_PRIVACY: Privacy = {
   ...PRIVACY,
   identities:
     "Those that the request names, and the newest session between them, unless the operator hides the identities of session proofs.",
 };
 
-/** Whether session proofs name agents and sessions, or number them: the setting RELAY_PROOF_IDENTITIES. */
+/** Whether session proofs name agents and sessions, or number them: setting RELAY_PROOF_IDENTITIES. */
 export const PROOF_IDENTITIES = ["shown", "hidden"] as const;
 export type ProofIdentities = (typeof PROOF_IDENTITIES)[number];
 
-/** Of the documents that show session proofs. Source: docs/reports.md#session-proofs. */
+/** Flags of the documents with session proofs. Source: docs/reports.md#session-proofs. */
 export const PROOF_PRIVACY: Readonly<Record<ProofIdentities, Privacy>> = {
   shown: {
     ...PRIVACY,
@@ -200,7 +203,7 @@ export const PROOF_PRIVACY: Readonly<Record<ProofIdentities, Privacy>> = {
   },
 };
 
-/** An id, or what stands for it when identities are hidden: `session-1`, `agent-1`. */
+/** An id, or its replacement if identities are hidden: `session-1`, `agent-1`. */
 const shownOrNumbered = (id: z.ZodString, word: string) =>
   z.union([id, z.string().regex(new RegExp(`^${word}-[1-9][0-9]*$`))]);
 
@@ -233,16 +236,16 @@ export const SessionProofRecord = z
   .meta({ id: "SessionProofRecord" });
 export type SessionProofRecord = z.infer<typeof SessionProofRecord>;
 
-/** Where a POST goes. */
+/** Target of a POST. */
 export const PostLink = z.strictObject({ method: z.literal("POST"), url: z.string() }).meta({ id: "PostLink" });
 
-/** What the relay's records prove, and what they do not. */
+/** What the relay's records prove, and what they do not prove. */
 export const ProofBoundaries = z
   .strictObject({ proves: z.array(z.string()), does_not_prove: z.array(z.string()) })
   .meta({ id: "ProofBoundaries" });
 export type ProofBoundaries = z.infer<typeof ProofBoundaries>;
 
-/** The relay has no reputation scores: the policy is metadata for the future. */
+/** The relay has no reputation scores. The policy is metadata for the future. */
 export const ReputationPolicy = z
   .strictObject({
     status: z.literal("roadmap_metadata_only"),
@@ -254,7 +257,7 @@ export const REPUTATION_POLICY: z.infer<typeof ReputationPolicy> = {
   reputation_scores_exposed: false,
 };
 
-/** The relay's scope, in every document about proofs or readiness. */
+/** Scope of the relay, in every document about proofs or readiness. */
 export const ScopeFlags = z.strictObject({
   durable_session_proof_store_configured: z.literal(false),
   reputation_scores_exposed: z.literal(false),
@@ -266,7 +269,7 @@ export const SCOPE_FLAGS: z.infer<typeof ScopeFlags> = {
   verified_deal_reputation_policy: REPUTATION_POLICY,
 };
 
-/** Business is outside the relay, which only coordinates and negotiates. Source: docs/reports.md#scope. */
+/** The relay only coordinates and negotiates. Business is outside of it. Source: docs/reports.md#scope. */
 export const EconomicOperability = z
   .strictObject({
     policy: z.literal("coordination_and_negotiation_only"),

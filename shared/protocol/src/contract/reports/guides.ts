@@ -23,8 +23,8 @@ import { ACTIVATION_STATUSES } from "./traffic.ts";
 /** Parts of several guides. Source: docs/reports.md#guides, docs/reports.md#freshness. */
 
 /**
- * Placeholders for agents. Upper case makes them invalid agent ids: neither can be a live agent, and a body in which one is
- * left is refused.
+ * Placeholders for agents. Upper case makes them invalid agent ids. So no live agent has them, and the relay refuses a
+ * body that still contains one.
  */
 export const TARGET_PLACEHOLDER = "agent://TARGET_AGENT";
 export const SENDER_PLACEHOLDER = "agent://YOUR_AGENT";
@@ -51,7 +51,7 @@ const TargetAgentId = z
   .union([AgentId, z.literal(TARGET_PLACEHOLDER)])
   .meta({ id: "GuideTarget", description: `The target_agent_id of the query; ${TARGET_PLACEHOLDER} without one.` });
 
-/** Where else to look; every other path stands in `discovery`. Those that `templates` names are templates (RFC 6570). */
+/** Further links. `discovery` has all other paths. `templates` names the links that are URI templates (RFC 6570). */
 export const GuideLinks = z
   .strictObject({
     check_online: z.string().meta({ description: "A template without a target." }),
@@ -63,7 +63,7 @@ export const GuideLinks = z
   .meta({ id: "GuideLinks" });
 export type GuideLinks = z.infer<typeof GuideLinks>;
 
-/** The next step that the state of the window, or of the target, allows. */
+/** Next step that the state of the window, or of the target, allows. */
 export const AllowedNextStep = z
   .enum([
     "connect_target_connector",
@@ -81,14 +81,14 @@ export const AllowedNextStep = z
   });
 export type AllowedNextStep = z.infer<typeof AllowedNextStep>;
 
-/** Query parameters that a guide may lack. */
+/** Query parameters that may be missing. */
 export const MISSING_PARAMETERS = ["from", "target_agent_id", "session_id"] as const;
 
-/** What guides say of the session of the query. */
+/** States of the query's session. */
 const SESSION_DECISIONS = [...TARGET_DECISIONS, "unknown"] as const;
 export type SessionDecision = (typeof SESSION_DECISIONS)[number];
 
-/** The body of a session request; runs as it stands where nothing is missing. */
+/** Body of a session request. It is ready to send if nothing is missing. */
 export const GuideRequestBody = z.strictObject({
   from: z.string(),
   to: z.string(),
@@ -96,7 +96,7 @@ export const GuideRequestBody = z.strictObject({
   ttl_minutes: z.int(),
 });
 
-/** The one thing to do now, and whose it is. Source: docs/protocol.md#guides. */
+/** The one thing to do now, and who does it. Source: docs/protocol.md#guides. */
 export const GuideNext = z
   .strictObject({
     step: z.enum([
@@ -151,7 +151,7 @@ export const GuideNext = z
   .meta({ id: "GuideNext" });
 export type GuideNext = z.infer<typeof GuideNext>;
 
-/** Fields that every guide has. */
+/** Fields of every guide. */
 export const GUIDE_FRAME = {
   ok: z.literal(true),
   service: z.literal("agent-relay"),
@@ -193,7 +193,10 @@ export type GuideFrame = z.infer<z.ZodObject<typeof GUIDE_FRAME>>;
 export const GATE_GO = "go_fresh_relay_negotiation_proof_available";
 export const GATE_NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
 
-/** Whether the relay's proof permits a handoff: that of the session or the target of the query, else any in the window. */
+/**
+ * Whether the relay's proof permits a handoff. It is the proof of the query's session or target, else any proof in the
+ * window.
+ */
 export const HandoffGate = z
   .strictObject({
     status: z.enum([GATE_GO, GATE_NO_GO]).meta({
@@ -230,7 +233,7 @@ export const HandoffGate = z
   .meta({ id: "HandoffGate" });
 export type HandoffGate = z.infer<typeof HandoffGate>;
 
-/** The window, and the agents in it; with a target, whose figures these are not, without the counts. */
+/** The window and its agents. With a target the counts are absent, because they are not the target's. */
 export const GuideWindow = z
   .strictObject({
     ...CurrentWindow.shape,
@@ -259,12 +262,12 @@ export const MinimumProof = z
   .meta({ id: "MinimumProof" });
 export type MinimumProof = z.infer<typeof MinimumProof>;
 
-/** The value that a field of an answer must have; dots lead into objects. */
+/** Required value of a field in an answer. Dots lead into objects. */
 export const Expectation = z
   .strictObject({ field: z.string(), equals: z.union([z.boolean(), z.string()]) })
   .meta({ id: "Expectation" });
 
-/** A step; with method and URL where it is one HTTP request. */
+/** A step. It has a method and a URL if it is one HTTP request. */
 export const GuideStep = z
   .strictObject({
     step: z.string(),
@@ -308,7 +311,7 @@ export const ActivationPlan = z.strictObject({
 });
 export type ActivationPlan = z.infer<typeof ActivationPlan>;
 
-/** The handoff from the relay's proof to the marketplace, an external system. */
+/** Handoff from the relay's proof to the marketplace, an external system. */
 
 const Marketplace = z
   .strictObject({
@@ -354,7 +357,7 @@ export const MarketplaceHandoffStatus = z.strictObject({
 });
 export type MarketplaceHandoffStatus = z.infer<typeof MarketplaceHandoffStatus>;
 
-/** The guide to a session request, and the packet with all that a program needs to make one. */
+/** Guide to a session request, and the packet that a program needs to make one. */
 
 /** One check before the request. */
 const PreflightCheck = z.strictObject({
@@ -387,7 +390,7 @@ const PostRefreshGate = z.strictObject({
   }),
 });
 
-/** The next session request; ready to send where neither agent is missing. */
+/** The next session request. It is ready to send if both agents are known. */
 export const RefreshPacket = z
   .strictObject({
     status: z.enum(["first_proof_due", "refresh_due", "fresh"]),

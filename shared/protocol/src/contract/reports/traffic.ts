@@ -18,7 +18,7 @@ import {
 
 /** GET /api/ops/activation-funnel. Source: docs/reports.md#reports. */
 
-/** In order. */
+/** Stages in order. */
 export const STAGES = [
   "discovery",
   "connector_onboarding",
@@ -92,9 +92,9 @@ export const ActivationFunnel = z.strictObject({
 });
 export type ActivationFunnel = z.infer<typeof ActivationFunnel>;
 
-/** GET /api/ops/session-journeys: the actions of anonymous visitors, in order, and where they stopped. */
+/** GET /api/ops/session-journeys: ordered actions of anonymous visitors, and where they stopped. */
 
-/** The stage that an action belongs to, by operation id; all others are reads and belong to discovery. */
+/** Stage of an action, by operation id. All other actions are reads and belong to discovery. */
 export const STAGE_OF_ACTION: Readonly<Record<string, StageName>> = {
   checkOnline: "connector_onboarding",
   selfTest: "connector_onboarding",
@@ -104,10 +104,13 @@ export const STAGE_OF_ACTION: Readonly<Record<string, StageName>> = {
   submitFeedback: "feedback",
 };
 
-/** All times of journeys are the beginning of their minute, or of the window in its first one. Source: docs/reports.md#journeys. */
+/**
+ * Resolution of all times of journeys: the start of the minute, or of the window in its first minute.
+ * Source: docs/reports.md#journeys.
+ */
 export const JOURNEY_RESOLUTION_MS = 60_000;
 
-/** Between which stages a journey stopped. */
+/** The two stages between which a journey stopped. */
 const Gap = { stage: Stage, next_stage: Stage };
 
 export const JourneyDropOff = z.strictObject({ ...Gap, count: z.int() }).meta({ id: "JourneyDropOff" });
@@ -128,7 +131,7 @@ export const JOURNEY_BOUNDS = {
   max_actions_per_journey: WINDOW_LIMITS.actionsPerJourney,
 } as const;
 
-/** Summary of the journeys; also part of traffic-daily. */
+/** Summary of the journeys. Also part of traffic-daily. */
 export const JourneySummary = z.strictObject({
   totals: JourneyTotals,
   bounds: z.strictObject({
@@ -247,7 +250,7 @@ export const SessionProofRetention = z.strictObject({
 });
 export type SessionProofRetention = z.infer<typeof SessionProofRetention>;
 
-/** `totals` of traffic-daily; process-window counts. Source: docs/protocol.md#counters. */
+/** `totals` of traffic-daily, counted in the process window. Source: docs/protocol.md#counters. */
 export const TrafficTotals = z
   .strictObject({
     total_events: z.int(),
@@ -264,7 +267,7 @@ export const TrafficTotals = z
   })
   .meta({ id: "TrafficTotals" });
 
-/** Summary of the journeys; `url` lists them. */
+/** Summary of the journeys. `url` lists them. */
 const JourneysSummary = z.strictObject({ ...JourneySummary.shape, url: z.string() });
 
 const FunnelSummary = z.strictObject({
@@ -282,7 +285,7 @@ const RetentionSummary = z.strictObject({
   url: z.string(),
 });
 
-/** The window, with its published envelopes by minute. */
+/** The window with its published envelopes by minute. */
 const WindowWithMinutes = z.strictObject({
   ...CurrentWindow.shape,
   published_envelopes_by_minute: PublishedByMinute,
