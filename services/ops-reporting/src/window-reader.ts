@@ -1,12 +1,12 @@
 import { REPORT_LIMITS } from "relay-protocol/wire/limits.ts";
 import { countConnections } from "relay-window/channel/pod-channel.ts";
+import { type Journey, JourneysCopy } from "relay-window/counters/journeys.ts";
 import { readSnapshot, type WindowSnapshot } from "relay-window/counters/snapshot.ts";
 import { type GatewayKey, readGatewayKeys } from "relay-window/presence/credentials.ts";
 import type { PresenceCounts, PresenceStore } from "relay-window/presence/presence.ts";
 import { partitionKeys } from "relay-window/redis/keys.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
-import { type Journey, JourneysCopy } from "relay-window/sessions/journeys.ts";
 import { readTarget, type Target, type TargetQuery } from "relay-window/sessions/look-ups.ts";
 import { SeenPromotions } from "relay-window/window/data-loss.ts";
 import type { ProcessWindow, WindowIdentity } from "relay-window/window/process-window.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { SessionJourneys, STAGE_OF_ACTION } from "relay-protocol/contract/reports/traffic.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
-import type { Journey } from "relay-window/sessions/journeys.ts";
+import type { Journey } from "relay-window/counters/journeys.ts";
 import { sessionJourneys } from "../src/reports/session-journeys.ts";
 import { numbersIn, SETTINGS, STARTED_AT, sourceOf } from "./report-sources.ts";
 

@@ -8,11 +8,17 @@ import type { HeartbeatAnswer, HeartbeatWriter, OwnedHeartbeat } from "relay-win
 import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { ED25519, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
-import { type GatheredHeartbeat, Heartbeats } from "../src/agents/heartbeats.ts";
+import {
+  BATCH_WAIT_MS,
+  type GatheredHeartbeat,
+  Heartbeats,
+  IntakeBatch,
+  MOST_IN_BATCH,
+  mayBeHeartbeat,
+} from "../src/agents/heartbeats.ts";
 import { Ownership } from "../src/agents/ownership.ts";
 import type { Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
-import { BATCH_WAIT_MS, IntakeBatch, MOST_IN_BATCH, mayBeHeartbeat } from "../src/intake/verification-queue.ts";
 import { IntakeHarness, register } from "./intake-harness.ts";
 import { online } from "./registrar-harness.ts";
 

@@ -8,6 +8,7 @@ import type { Acceptance, AcceptanceItem, Prepared } from "relay-window/acceptan
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import type { GatheredHeartbeat, Heartbeats } from "../src/agents/heartbeats.ts";
+import { IntakeBatch } from "../src/agents/heartbeats.ts";
 import { Ownership } from "../src/agents/ownership.ts";
 import type { Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
@@ -15,7 +16,6 @@ import { Authority } from "../src/intake/authority.ts";
 import { DecisionRepeats } from "../src/intake/decisions.ts";
 import { type IntakeDependencies, receiveText } from "../src/intake/intake.ts";
 import { Responder } from "../src/intake/responder.ts";
-import { IntakeBatch } from "../src/intake/verification-queue.ts";
 import { NO_AUDIT, NO_TRACING } from "./registrar-harness.ts";
 
 const BASE_URL = "https://relay.example";

@@ -7,11 +7,11 @@ import type { Acceptance, PresenceAcceptance, Unavailable } from "relay-window/a
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import type { Route, RouteReleaser } from "relay-window/presence/routes.ts";
 import type { Heartbeats } from "../src/agents/heartbeats.ts";
+import { IntakeBatch } from "../src/agents/heartbeats.ts";
 import { Ownership } from "../src/agents/ownership.ts";
 import { AgentConnections, Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
 import { Authority } from "../src/intake/authority.ts";
-import { IntakeBatch } from "../src/intake/verification-queue.ts";
 import type { PauseReason } from "../src/throttle/read-pause.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });

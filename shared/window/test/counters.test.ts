@@ -12,10 +12,10 @@ import { anonymousId } from "relay-runtime/anonymous-id.ts";
 import { until } from "../../../test/support/until.ts";
 import { openAnotherWindow } from "../../../test/support/window-view.ts";
 import { addFeedback, Counters } from "../src/counters/counters.ts";
+import { JourneysCopy } from "../src/counters/journeys.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { unavailable } from "../src/redis/redis-calls.ts";
-import { JourneysCopy } from "../src/sessions/journeys.ts";
 import { ProcessWindow } from "../src/window/process-window.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";
 

@@ -4,9 +4,9 @@ import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters/counters.ts";
+import { type Journey, JourneysCopy, parseJourney } from "../src/counters/journeys.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
 import { unavailable } from "../src/redis/redis-calls.ts";
-import { type Journey, JourneysCopy, parseJourney } from "../src/sessions/journeys.ts";
 import { resetWindow } from "../src/window/reset.ts";
 import { type Pod, redisBench } from "./kit.ts";
 

@@ -2,13 +2,13 @@ import { describe, expect, test } from "@jest/globals";
 import { SESSION_ID_PATTERN } from "relay-protocol/wire/envelope.ts";
 import { guardDigestOf, partitionOfSession, sessionIdOf } from "../src/acceptance/acceptance.ts";
 import { parseChannelLine, textWithTrace } from "../src/channel/server-channel.ts";
+import { parseJourney } from "../src/counters/journeys.ts";
 import { formatCredential, formatCredentials, parseCredentials } from "../src/presence/credentials.ts";
 import { CONGESTED, formatRouteOwner } from "../src/presence/presence.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { filesUsedBy, luaFile } from "../src/redis/scripts.ts";
 import { WindowKeys } from "../src/redis/window-keys.ts";
-import { parseJourney } from "../src/sessions/journeys.ts";
 import {
   parseDecidedSession,
   parsePendingSession,

@@ -5,6 +5,7 @@ import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type MonitoredCommand, RedisMonitor } from "../../../test/support/test-redis.ts";
 import { leaseConnections, PodChannel } from "../src/channel/pod-channel.ts";
 import { addFeedback, Counters } from "../src/counters/counters.ts";
+import { JourneysCopy } from "../src/counters/journeys.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
 import { PrincipalAgentsReader, PrincipalShares } from "../src/limits/principal-bounds.ts";
 import { RateLimit } from "../src/limits/rate-limit.ts";
@@ -24,7 +25,6 @@ import {
   scriptsIn,
   usesOf,
 } from "../src/redis/scripts.ts";
-import { JourneysCopy } from "../src/sessions/journeys.ts";
 import { readSession, readTarget } from "../src/sessions/look-ups.ts";
 import { recordPromotions } from "../src/window/data-loss.ts";
 import { ProcessWindow } from "../src/window/process-window.ts";

@@ -12,7 +12,7 @@ import {
 } from "relay-protocol/contract/reports/traffic.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { JsonText } from "relay-runtime/http/router.ts";
-import type { Journey } from "relay-window/sessions/journeys.ts";
+import type { Journey } from "relay-window/counters/journeys.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { completenessOf } from "./completeness.ts";

@@ -2,8 +2,8 @@ import type { CongestionMarks } from "relay-window/presence/routes.ts";
 import type { Connection } from "../connection/connection.ts";
 
 /**
- * The mark that the call of a register, heartbeat or restore carries. On a cluster that call may be carried out after another one that was sent later: so
- * when it is answered, or over, what has become untrue of it is corrected.
+ * The congestion that one call carries: of a register, a heartbeat or a restored route. A cluster may carry calls out in
+ * another order. So a flag that has changed by the end of its call is sent again.
  */
 export class CongestionFlag {
   readonly #connection: Pick<Connection, "isCongested" | "congestionChanged">;
@@ -13,13 +13,13 @@ export class CongestionFlag {
     this.#connection = connection;
   }
 
-  /** What is true as the call is made. */
+  /** The flag for the call that is made now. */
   carry(): boolean {
     this.#carried = this.#connection.isCongested;
     return this.#carried;
   }
 
-  /** The call will not be carried out any more. */
+  /** The call is over: Redis will not carry it out any more. */
   settled(): void {
     if (this.#carried !== undefined && this.#carried !== this.#connection.isCongested)
       this.#connection.congestionChanged();

@@ -6,6 +6,59 @@ import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "../connection/connection.ts";
 
+/** How long the text of a heartbeat waits for others, at most. */
+export const BATCH_WAIT_MS = 25;
+/** Most texts that go on at once. More would keep the event loop from texts that do not wait. */
+export const MOST_IN_BATCH = 32;
+/** Longer texts do not wait: a batch of them would take too long. */
+const LONGEST_TEXT = 1024;
+/** Each heartbeat has this value. In a string of another text its quotes would be escaped. */
+const HEARTBEAT = '"agent.heartbeat"';
+
+/** Whether a text may be a heartbeat. It decides only when the text is taken in. */
+export function mayBeHeartbeat(text: string): boolean {
+  return text.length <= LONGEST_TEXT && text.includes(HEARTBEAT);
+}
+
+/**
+ * Texts of heartbeats, from all connections of a pod, that are taken in together. One alone costs about twice as much, since
+ * the processor's caches hold other code by then. Source: docs/redis.md#heartbeat-writer.
+ */
+export class IntakeBatch {
+  readonly #logger: Logger;
+  #waiting: (() => void)[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ logger }: { readonly logger: Logger }) {
+    this.#logger = logger;
+  }
+
+  /** @param takeIn is called once, in the order of the calls of `add`. */
+  add(takeIn: () => void): void {
+    this.#waiting.push(takeIn);
+    if (this.#waiting.length >= MOST_IN_BATCH) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), BATCH_WAIT_MS);
+  }
+
+  /** Takes in all that waits. What the caller does next comes after it. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const takeIn of waiting) this.#takeIn(takeIn);
+  }
+
+  /** A failure stops neither the other texts nor the caller. */
+  #takeIn(takeIn: () => void): void {
+    try {
+      takeIn();
+    } catch (err) {
+      this.#logger.error({ err }, "the intake of a heartbeat failed");
+    }
+  }
+}
+
 /** A heartbeat that is gathered. */
 export interface GatheredHeartbeat extends OwnedHeartbeat {
   readonly connection: Connection;

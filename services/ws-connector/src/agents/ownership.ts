@@ -181,7 +181,7 @@ function wait(state: SettledState): Step<Pending> {
   return next({ kind: "pending", requests: 1, settled: state, takeover: 0 });
 }
 
-/** A replica that took over may know of an older epoch only: what the connection held before, it restoring. */
+/** A promoted replica may know only an older epoch. The higher one counts, and the connection restores it. */
 function own(state: SettledState, { epoch, key, heardAt, acceptFrom }: Granted): Step<Owned> {
   const before = ownedOf(state);
   return next({

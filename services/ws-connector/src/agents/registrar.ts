@@ -15,8 +15,7 @@ import {
   supersededNotice,
 } from "../connection/frames.ts";
 import type { Authority } from "../intake/authority.ts";
-import type { IntakeBatch } from "../intake/verification-queue.ts";
-import type { Heartbeats } from "./heartbeats.ts";
+import type { Heartbeats, IntakeBatch } from "./heartbeats.ts";
 import type { AgentEvent } from "./ownership.ts";
 
 /** The connection of the pod that was granted an agent last, of those that may have it: deliveries go there that come too late elsewhere. */

@@ -7,7 +7,7 @@ import { CongestionFlag } from "./congestion.ts";
 import type { OwnedAgent } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 
-export interface AssertsOptions {
+export interface RouteRestoringOptions {
   readonly restorer: RouteRestorer;
   readonly releaser: RouteReleaser;
   readonly connections: Iterable<Connection>;
@@ -26,12 +26,12 @@ interface Held {
  * true when it is sent; what Redis did not take is restored again with the next `flush`. Source: docs/redis.md#route-restoring.
  */
 export class RouteRestoring {
-  readonly #options: AssertsOptions;
+  readonly #options: RouteRestoringOptions;
   /** Partitions whose agents are to be restored. */
   #due = new Set<number>();
   #running: Promise<void> | undefined;
 
-  constructor(options: AssertsOptions) {
+  constructor(options: RouteRestoringOptions) {
     this.#options = options;
   }
 
@@ -40,13 +40,13 @@ export class RouteRestoring {
     return this.ofPartitions(everyPartition(this.#options.restorer.partitions));
   }
 
-  /** The same of the agents of some partitions. */
+  /** Restores the routes of agents in some partitions. */
   ofPartitions(partitions: readonly number[]): Promise<void> {
     for (const partition of partitions) this.#due.add(partition);
     return this.flush();
   }
 
-  /** RouteRestoring what is due. */
+  /** Restores what is due. */
   flush(): Promise<void> {
     if (this.#due.size > 0) this.#running ??= this.#run();
     return this.#running ?? Promise.resolve();
@@ -57,14 +57,14 @@ export class RouteRestoring {
     while (this.#due.size > 0) {
       const due = this.#due;
       this.#due = new Set();
-      for (const partition of await this.#assertDue(due)) failed.add(partition);
+      for (const partition of await this.#restoreDue(due)) failed.add(partition);
     }
     this.#due = failed;
     this.#running = undefined;
   }
 
   /** @returns the partitions that did not take all. */
-  async #assertDue(due: ReadonlySet<number>): Promise<ReadonlySet<number>> {
+  async #restoreDue(due: ReadonlySet<number>): Promise<ReadonlySet<number>> {
     const held = [...this.#options.connections].flatMap((connection) =>
       connection.agents.owned().map((agent) => ({ connection, agent })),
     );
@@ -79,9 +79,9 @@ export class RouteRestoring {
   async #restore(partition: number, slice: readonly Held[]): Promise<void> {
     const { restorer, registrar, releaser } = this.#options;
     const restored = slice.flatMap((held) => {
-      const mark = new CongestionFlag(held.connection);
-      const route = this.#routeOf(held, mark);
-      return route === undefined ? [] : { held, route, mark };
+      const flag = new CongestionFlag(held.connection);
+      const route = this.#routeOf(held, flag);
+      return route === undefined ? [] : { held, route, flag };
     });
     if (restored.length === 0) return;
     try {
@@ -94,28 +94,28 @@ export class RouteRestoring {
         if (newer !== null) void registrar.supersedeInOrder(held.connection, held.agent, newer);
       }
     } finally {
-      for (const { mark } of restored) mark.settled();
-      // It may have been released before the restore was carried out, as restoring without an answer may have been.
+      for (const { flag } of restored) flag.settled();
+      // The agent may have been released before Redis carried this out, also if there was no answer.
       const gone = restored.filter(({ held }) => this.#ownedOf(held) === undefined);
       if (gone.length > 0) releaser.release(gone.map(({ route }) => route));
     }
   }
 
-  /** What is restored; undefined when the connection does not hold the agent any more, or deliveries do not reach it. */
-  #routeOf(held: Held, mark: CongestionFlag): HeldRoute | undefined {
+  /** The route; undefined if the connection has lost the agent, or deliveries do not reach it. */
+  #routeOf(held: Held, flag: CongestionFlag): HeldRoute | undefined {
     const { registrar, authority } = this.#options;
     const { connection, agent } = held;
     const owned = registrar.canTake(connection, agent) ? this.#ownedOf(held) : undefined;
     if (owned === undefined) return undefined;
     const { epoch, heardAt, key, acceptFrom } = owned;
     const { id } = connection;
-    const isCongested = mark.carry();
+    const isCongested = flag.carry();
     const credentials = authority.heldCredentials(connection, agent);
     const bringer = authority.bringerOf(connection, key, agent);
     return { agent, connection: id, epoch, heardAt, isCongested, credentials, acceptFrom, ...bringer };
   }
 
-  /** How the connection holds the agent now; undefined when it does not any more, or may not, or is let go. */
+  /** Undefined if the connection does not own the agent any more, may not act for it, or is closing. */
   #ownedOf({ connection, agent }: Held): OwnedAgent | undefined {
     const owned = connection.isClosing || connection.isDraining ? null : connection.agents.ownedAgent(agent);
     const mayAct = owned !== null && this.#options.authority.mayAct(connection, owned.key, agent);

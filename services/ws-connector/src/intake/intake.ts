@@ -10,7 +10,7 @@ import { type Acceptor, outcomeAttributes } from "relay-window/acceptance/accept
 import { principalOf } from "relay-window/limits/principals.ts";
 import type { HeartbeatAnswer } from "relay-window/presence/heartbeat-writer.ts";
 import { CongestionFlag } from "../agents/congestion.ts";
-import type { Heartbeats } from "../agents/heartbeats.ts";
+import { type Heartbeats, type IntakeBatch, mayBeHeartbeat } from "../agents/heartbeats.ts";
 import type { OwnedAgent } from "../agents/ownership.ts";
 import type { Registrar } from "../agents/registrar.ts";
 import type { Connection } from "../connection/connection.ts";
@@ -27,8 +27,6 @@ import {
   type About,
   type Arrival,
   awaitedKeyOf,
-  type IntakeBatch,
-  mayBeHeartbeat,
   VerificationQueue,
   type WaitingEnvelope,
 } from "./verification-queue.ts";
@@ -170,15 +168,15 @@ export class Intake {
     // It ends a row of refusals in the order of arrival, not when it is written.
     this.#connection.noteValid(principalOf(verified), verified.envelope.from);
     this.#noteSigner(verified);
-    const mark = new CongestionFlag(this.#connection);
+    const flag = new CongestionFlag(this.#connection);
     const heartbeat = {
-      item: this.#itemOf(verified, mark),
+      item: this.#itemOf(verified, flag),
       connection: this.#connection,
       epoch,
       heardAt,
       answered: (answer: HeartbeatAnswer) => {
         this.#accepting -= 1;
-        mark.settled();
+        flag.settled();
         this.#guard(verified, () => this.#heard(verified, answer));
         this.#adjustReading();
       },
@@ -292,9 +290,9 @@ export class Intake {
     done: (acceptance: Acceptance) => void,
     { prepared, span }: Pick<AcceptanceItem, "prepared" | "span"> = {},
   ): void {
-    const mark = isPresence(verified) ? new CongestionFlag(this.#connection) : undefined;
+    const flag = isPresence(verified) ? new CongestionFlag(this.#connection) : undefined;
     const cameAt = this.#headCameAt;
-    const item = { ...this.#itemOf(verified, mark), prepared, span };
+    const item = { ...this.#itemOf(verified, flag), prepared, span };
     // Either `done` is called in a later turn of the event loop, or this throws.
     this.#acceptor.accept({
       ...item,
@@ -302,7 +300,7 @@ export class Intake {
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
         this.#accepting -= 1;
-        mark?.settled();
+        flag?.settled();
         const isUnanswered = acceptance.outcome === "unavailable";
         if (isUnanswered && prepared?.kind === "decision") this.#decisionRepeats.keep(item, performance.now());
         const isAnswered = this.#guard(verified, () => done(acceptance));
@@ -314,8 +312,8 @@ export class Intake {
     this.#accepting += 1;
   }
 
-  /** @param mark of a register or heartbeat. */
-  #itemOf(verified: VerifiedEnvelope, mark?: CongestionFlag): Omit<AcceptanceItem, "done"> {
+  /** @param flag of a register or heartbeat. */
+  #itemOf(verified: VerifiedEnvelope, flag?: CongestionFlag): Omit<AcceptanceItem, "done"> {
     return {
       envelope: verified.envelope,
       kind: verified.kind,
@@ -323,10 +321,10 @@ export class Intake {
       origin: "websocket",
       principal: principalOf(verified),
       connection: this.#connection.id,
-      isCongested: mark && (() => mark.carry()),
-      credential: mark && this.#authority.keptCredential(this.#connection, verified),
-      acceptFrom: mark && this.#connection.agents.ownedAgent(verified.envelope.from)?.acceptFrom,
-      hasNamespace: mark !== undefined && this.#authority.hasNamespace(verified),
+      isCongested: flag && (() => flag.carry()),
+      credential: flag && this.#authority.keptCredential(this.#connection, verified),
+      acceptFrom: flag && this.#connection.agents.ownedAgent(verified.envelope.from)?.acceptFrom,
+      hasNamespace: flag !== undefined && this.#authority.hasNamespace(verified),
       isWithinPrincipal: verified.kind === "session_request" && this.#authority.speaksForTarget(verified),
     };
   }

@@ -140,7 +140,7 @@ export interface ThrottleOwner {
 }
 
 /** Where the text of an unregistered connection is. Texts of a registered connection wait for nothing but their rate. */
-type InflowState =
+type ThrottleState =
   /** There is none. */
   | "flowing"
   /** Behind texts of other unregistered connections. */
@@ -162,7 +162,7 @@ const CONTROL_FRAME_BYTES = 2 + 4 + 125;
 export class Throttle implements TurnTaker, PausesOwner {
   readonly #owner: ThrottleOwner;
   readonly #context: ThrottleContext;
-  #state: InflowState = "flowing";
+  #state: ThrottleState = "flowing";
   /** The text that waits for its turn, or for its token. */
   #waiting: string | undefined;
   /** True when the next chunk was put back before, and its bytes were taken then. */

@@ -9,8 +9,8 @@ import { controlKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { WholeKeys } from "../redis/window-keys.ts";
-import { GatheredJourneys } from "../sessions/journeys.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
+import { GatheredJourneys } from "./journeys.ts";
 
 /** Counters that a process adds up before it writes them. Source: docs/protocol.md#counters. */
 export type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_passed";

@@ -112,7 +112,7 @@ local cursor = 14
 while cursor <= #ARGV do
   local last = cursor + ARGV[cursor]
   local kind, ends_at, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]
-  local guarded = is_guardable(batch, ends_at, bucket)
+  local guarded = note_bucket(batch, ends_at, bucket)
   if kind == 'messages' then take_messages(batch, guarded and bucket, cursor + 4, last)
   elseif not guarded then answer(batch, { 'clock_skew' })
   elseif kind == 'register' or kind == 'heartbeat' then

@@ -89,7 +89,8 @@ return 'ok'
 --
 -- KEYS  1 journeys, 2 journey versions
 -- ARGV  1 the highest version that the reader has
--- Returns {versions of all journeys, separated by spaces; then version and record (lib/journey) of each newer journey}
+-- Returns {versions of all journeys, separated by spaces; then version and record (lib/journey) of each newer
+--   journey}
 local journeys_key, versions_key = KEYS[1], KEYS[2]
 local highest = tonumber(ARGV[1])
 
@@ -129,9 +130,8 @@ return { 'ok' }
 --
 -- KEYS  1 window, 2 counters, 3 published, 4 proofs, 5 last online proof, 6 proofs within one principal
 -- ARGV  none
--- Returns {window id or '', counters, published, proofs, last online proof or '', proofs within one principal}. Hashes
--- are name
---   and value in turn.
+-- Returns {window id or '', counters, published, proofs, last online proof or '', proofs within one principal}.
+--   Hashes are name and value in turn.
 local window_key, counters_key, published_key, proofs_key, last_proof_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local proofs_within_key = KEYS[6]
 
@@ -150,9 +150,8 @@ return {
 -- Uses  lib/time
 -- KEYS  1 window, 2 traffic, 3 surfaces, 4 feedback, 5 visitors
 -- ARGV  none
--- Returns {now, window id or '', traffic, surfaces, feedback, visitors, what record_promotions noted}. Hashes are name
--- and value
---   in turn.
+-- Returns {now, window id or '', traffic, surfaces, feedback, visitors, what record_promotions noted}. Hashes are
+--   name and value in turn.
 local window_key, traffic_key, surfaces_key, feedback_key, visitors_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
 local now = read_time()

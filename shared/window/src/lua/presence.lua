@@ -7,8 +7,7 @@
 -- KEYS  1 presence, 2 online, 3 route
 -- ARGV  1 agent
 -- Returns {now, last seen or '', since when its connection holds it, mark of the route (lib/route)}. The last two are
--- '' if no
---   connection has it, or if its pod missed the last publish.
+--   '' if no connection has it, or if its pod missed the last publish.
 local presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3]
 local agent = ARGV[1]
 
@@ -51,9 +50,9 @@ return reply
 -- Uses  lib/route, lib/session_records, lib/time
 -- KEYS  1 presence, 2 online, 3 route, 4 asked: the target's pending sessions, 5 session
 -- ARGV  1 agent, 2 session id
--- Returns {now, last seen or '', as read_presence since and mark, last proof or '', newest pending session or '', state
--- of the
---   session, its record}. The state is p, a, r, or e for expired. Both are '' if the target has no such session.
+-- Returns {now, last seen or '', as read_presence since and mark, last proof or '', newest pending session or '',
+--   state of the session, its record}. The state is p, a, r, or e for expired. Both are '' if the target has no such
+--   session.
 local presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3]
 local pending_key, session_key = KEYS[4], KEYS[5]
 local agent, session_id = ARGV[1], ARGV[2]
@@ -155,8 +154,7 @@ return released
 -- KEYS  1 window, 2 route
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 agent
 -- Returns {'late', now}, {'window'} if the window is another one or none (both did nothing), {'ok', 1} if the agent's
--- pod heard
---   it, or {'ok', 0} if nobody did, or no connection has the agent
+--   pod heard it, or {'ok', 0} if nobody did, or no connection has the agent
 local window_key, route_key = KEYS[1], KEYS[2]
 local deadline, window_id, channel_prefix, agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 

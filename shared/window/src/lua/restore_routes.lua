@@ -13,8 +13,7 @@
 --       key of the agent's credentials, when the last of them ends in ms, and their lines (all '' without credentials), and
 --       whom it accepts (words of lib/route, '' for everyone, - if its connection does not know)
 -- Returns {'late', now}, {'window'} if the window is another one or none (both did nothing), or {'ok', epoch…}: for
--- each
---   route the epoch of a newer owner that has the agent, or ''
+--   each route the epoch of a newer owner that has the agent, or ''
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local clock_key, accept_from_key = KEYS[5], KEYS[6]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]

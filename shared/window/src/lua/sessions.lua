@@ -15,9 +15,8 @@
 -- Uses  lib/guard, lib/time
 -- KEYS  1 window, 2 seen, the guard bucket
 -- ARGV  1 deadline in ms, 2 window id, 3 end of the bucket in ms, 4 how many ms ahead it may end, 5 digest, 6 digest of the text
--- Returns {'late', now}, {'window'} if the window is another one or none, {'clock_skew'} if the guard cannot hold such
--- a ts,
---   {'reserved'}, or {'taken'} if an envelope with this digest was accepted: this one, or another
+-- Returns {'late', now}, {'window'} if the window is another one or none, {'clock_skew'} if the guard cannot hold
+--   such a ts, {'reserved'}, or {'taken'} if an envelope with this digest was accepted: this one, or another
 local window_key, bucket_key = KEYS[1], KEYS[2]
 local deadline, window_id, ends_at, guard_ahead = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local digest, text_digest = ARGV[5], ARGV[6]
@@ -27,7 +26,7 @@ if is_late(now, deadline) then return { 'late', digits(now) } end
 if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
 
 local batch = { now = now, guard_ahead = tonumber(guard_ahead), forget_at = {} }
-if not is_guardable(batch, tonumber(ends_at), bucket_key) then return { 'clock_skew' } end
+if not note_bucket(batch, tonumber(ends_at), bucket_key) then return { 'clock_skew' } end
 if redis.call('SADD', bucket_key, digest) == 0 then
   return { redis.call('SISMEMBER', bucket_key, text_digest) == 1 and 'reserved' or 'taken' }
 end
@@ -86,9 +85,8 @@ return { 'state', decision, digits(now) }
 -- Uses  lib/time
 -- KEYS  1 window, 2 idempotency body
 -- ARGV  1 deadline in ms, 2 window id, 3 body digest, 4 ms a claim is kept, 5 1 while Redis is short of memory, else 0
--- Returns {'late', now}, {'window'} if the window is another one or none, {'bound'}, {'reused'} if the key is bound to
--- another
---   body, or {'over_capacity'} if Redis is short of memory and the key is new
+-- Returns {'late', now}, {'window'} if the window is another one or none, {'bound'}, {'reused'} if the key is bound
+--   to another body, or {'over_capacity'} if Redis is short of memory and the key is new
 local window_key, body_key = KEYS[1], KEYS[2]
 local deadline, window_id, body, claim_kept, is_short = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
@@ -109,8 +107,8 @@ return { 'bound' }
 -- Uses  lib/time
 -- KEYS  1 principal, 2 requester as a principal below its issuer, 3 opened by the requester, 4 opened by the principal
 -- ARGV  none
--- Returns {the principal's pending sessions, the requester's, sessions that the requester opened within a minute, those
--- that the principal opened}
+-- Returns {the principal's pending sessions, the requester's, sessions that the requester opened within a minute,
+--   those that the principal opened}
 local principal_key, agent_key, opened_key, principal_opened_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local now = read_time()

@@ -40,7 +40,8 @@ return 1
 -- KEYS  1 window
 -- ARGV  1 window id, 2 its number, 3 number of the window since which partitions keep their state, 4 deploy id,
 --       5 number of partitions, 6 layout
--- Returns {window id, number, generation, since, deploy id, number of partitions, layout} as the partition has them now
+-- Returns {window id, number, generation, since, deploy id, number of partitions, layout} as the partition has them
+--   now
 local window_key = KEYS[1]
 local window_id, number, since, deploy_id, partitions = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local layout = ARGV[6]
@@ -72,8 +73,7 @@ return 1
 -- KEYS  1 window, 2 visitor salt
 -- ARGV  none
 -- Returns {} if there is none, or {window id, number, deploy id, number of partitions, state, number of the window
--- since which
---   partitions keep their state, layout, salt}. The state is opening or open. A lost field is ''.
+--   since which partitions keep their state, layout, salt}. The state is opening or open. A lost field is ''.
 local window_key, salt_key = KEYS[1], KEYS[2]
 
 local window = redis.call('HMGET', window_key, 'id', 'number', 'deploy_id', 'partitions', 'state', 'since', 'layout')

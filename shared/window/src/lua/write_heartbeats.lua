@@ -13,9 +13,8 @@
 --       and what else to renew: key of the principal's agents, key of the agent's credentials, when the last of them ends in ms,
 --       separated by spaces, 0 for none, or '' if there is nothing
 -- Returns {'late', now}, {'window'} if the window is another one or none (both did nothing), or {'ok', now, deadline,
--- letters}:
---   for each heartbeat t if it was written, - if it is left to accept. The agent was heard at the deadline less its ms, but
---   not later than now.
+--   letters}: for each heartbeat t if it was written, - if it is left to accept. The agent was heard at the deadline
+--   less its ms, but not later than now.
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local clock_key, counters_key = KEYS[5], KEYS[6]
 local deadline, window_id = ARGV[1], ARGV[2]
@@ -80,7 +79,7 @@ end
 
 -- Returns whether the heartbeat was written.
 local function write(record, known, ends_at, bucket, digest, agent, owner, before, mark, renewed)
-  if known[bucket][digest] or not is_guardable(batch, tonumber(ends_at), bucket) then return false end
+  if known[bucket][digest] or not note_bucket(batch, tonumber(ends_at), bucket) then return false end
   if not is_owned(record, owner) then return false end
   local last_text, since = parse_times(record, owner)
   local heard_at, last = math.min(now, deadline - before), tonumber(last_text)

@@ -190,7 +190,7 @@ export interface RedisLinkOptions {
  * grow until the link is up.
  */
 export class RedisLink implements RedisCalls, SubscribingLink {
-  /** The client for the commands. Only tests use it directly. */
+  /** The client for the commands. Outside of this folder only tests use it directly. */
   readonly client: Redis;
   readonly name: string;
   /** For a link that is not watched: the memory when the link went up. */
