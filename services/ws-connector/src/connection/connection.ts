@@ -22,7 +22,7 @@ export interface ConnectionOptions {
   readonly addressCounts: AddressCounts;
 }
 
-/** What all connections of a pod share. */
+/** The parts that all connections of a pod share. */
 export interface ConnectionContext {
   readonly throttle: ThrottleContext;
   /** Frames that wait for clients that read slowly. */
@@ -39,28 +39,28 @@ export interface ConnectionEvents {
   readonly refused: (code: ErrorCode) => void;
   /** A limit against abuse paused or closed the connection. @param principal that reached the limit; undefined before a register. */
   readonly limitReached: (limit: LimitName, principal: Principal | undefined) => void;
-  /** Its agents can no longer get deliveries, or can again. */
+  /** The connection's agents can no longer get deliveries, or can again. */
   readonly congestionChanged: (connection: Connection) => void;
-  /** The connection begins to close: it takes in and delivers nothing from now on. */
+  /** The connection begins to close. From now on it takes in and delivers nothing. */
   readonly closing: (connection: Connection) => void;
-  /** The socket is gone. @param code the relay's close code if the relay closed, else the code of the client or of ws. */
+  /** The socket is gone. @param code the relay's if the relay closed; otherwise from the client or ws. */
   readonly closed: (connection: Connection, code: number) => void;
 }
 
-/** Extra time for a register while a text of the connection waits for its turn or its answer. */
+/** Extra time to register, in ms, while a text of the connection waits for its turn or its answer. */
 const TURN_RECHECK_MS = 1000;
 
-/** The first check may come directly after a frame: only the check after these has seen a whole interval of silence. */
+/** Checks per ping. The first check may come directly after a frame, so the first ping needs one check more. */
 const CHECKS_A_PING = CONNECTION_LIMITS.pingIntervalMs / CONNECTION_LIMITS.silenceCheckMs;
 
 /**
- * One websocket: its frames, its limits, its end. It knows the socket, not Redis. A pod has very many connections, so what
- * they share is in `ConnectionContext`. Source: docs/protocol.md#frames.
+ * One websocket: its frames, its limits, its end. A connection knows the socket, not Redis. A pod has very many
+ * connections, so `ConnectionContext` holds the parts that they share. Source: docs/protocol.md#frames.
  */
 export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, SocketListener {
   readonly id: string;
   readonly agents: Ownership;
-  /** The counts of its client address, for the quota. */
+  /** The counts of the client address, for the quota. */
   readonly addressCounts: AddressCounts;
   /** Undefined until a register presents a credential. */
   credentials: ConnectionCredentials | undefined;
@@ -95,22 +95,25 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     this.#readPause = new ReadPause(this, socket, stream);
   }
 
-  /** True as soon as the connection begins to close. It sends and takes in nothing after that. */
+  /** True as soon as the connection begins to close. A closing connection sends and takes in nothing. */
   get isClosing(): boolean {
     return this.#closeHandshake !== undefined || this.#socket.readyState !== this.#socket.OPEN;
   }
 
-  /** The key or issuer of its first valid envelope. It answers for the connection. Undefined before that. */
+  /** The key or issuer of the first valid envelope. It answers for the connection. Undefined before that envelope. */
   get principal(): Principal | undefined {
     return this.#principal;
   }
 
-  /** True while its client reads too slowly to get new deliveries. Source: docs/protocol.md#slow-readers. */
+  /** True while the client reads too slowly to get new deliveries. Source: docs/protocol.md#slow-readers. */
   get isCongested(): boolean {
     return this.#outbox.isCongested;
   }
 
-  /** True once its pod drains it. It keeps its agents until their routes are released, and gets no new ones. */
+  /**
+   * True once the pod drains the connection. It keeps its agents until their routes are released, and gets no new
+   * agents.
+   */
   get isDraining(): boolean {
     return this.#readPause.isPausedFor("draining");
   }
@@ -121,7 +124,7 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     this.send(helloFrame(this.id, Date.now(), this.#context.greeting));
   }
 
-  /** False when the connection is closing. */
+  /** @returns false if the connection is closing. */
   send(text: string): boolean {
     if (this.isClosing) return false;
     this.#outbox.send(text);
@@ -132,13 +135,16 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     this.#context.events.congestionChanged(this);
   }
 
-  /** Disconnects a client that reads too slowly: its frames would fill the memory. This also holds for frames before its close. */
+  /**
+   * Disconnects a client that reads too slowly, because its frames would fill the memory. Frames that wait before a
+   * close also count.
+   */
   readsTooSlowly(limit: OutboxLimit): void {
     this.limitReached(limit);
     this.closeNow(CLOSE_CODES.slowConsumer);
   }
 
-  /** Called as soon as the limits allow, in the order in which texts came. */
+  /** Called as soon as the limits allow, in the order of arrival. */
   takeIn(text: string): void {
     this.#context.events.text(this, text);
   }
@@ -149,7 +155,7 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     this.#throttle.answered();
   }
 
-  /** An envelope of this agent was accepted, or only refused because the relay has no room for it now. */
+  /** The relay accepted an envelope of this agent, or refused it only because it has no room now. */
   noteValid(principal: Principal, agent: string): void {
     this.#refusalsInARow = 0;
     this.#principal ??= principal;
@@ -160,18 +166,18 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     this.#context.events.registered(this);
   }
 
-  /** This principal signed an envelope of an agent that the connection has. @param text as it was verified. */
+  /** This principal signed an envelope of an agent of the connection. @param text the verified text. */
   noteSigner(principal: Principal, agent: string, text: string): void {
     this.#throttle.sentBy(principal, agent, text);
   }
 
-  /** An envelope was refused; too many in a row close the connection. */
+  /** The relay refused an envelope. Too many refusals in a row close the connection. */
   noteRefusal(): void {
     this.#refusalsInARow += 1;
     if (this.#refusalsInARow >= CONNECTION_LIMITS.maxRefusalsInARow) this.closeFor("refusals_in_a_row");
   }
 
-  /** Has no effect on a closing connection, which is read for the client's answer to the close. */
+  /** Has no effect on a closing connection: the pod reads it for the client's answer to the close. */
   pause(reason: PauseReason): void {
     if (!this.isClosing) this.#readPause.pause(reason);
   }
@@ -181,8 +187,8 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
   }
 
   /**
-   * Pings a silent client, and disconnects one that left two pings unanswered. A paused client does not count as silent: its frames
-   * are not read.
+   * Pings a silent client, and disconnects a client that left two pings unanswered. A paused client does not count as
+   * silent, because the pod does not read its frames.
    */
   checkSilence(): void {
     if (this.isClosing) {
@@ -201,16 +207,17 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     this.#context.events.limitReached(limit, principal);
   }
 
-  /** Ends the connection because it reached a limit. */
+  /** Ends a connection that reached a limit. */
   closeFor(limit: LimitName, code: CloseCode = CLOSE_CODES.policy): void {
     if (this.#closeHandshake === undefined) this.limitReached(limit);
     this.close(code);
   }
 
   /**
-   * Ends the connection once the kernel has taken every frame that was sent before. Only then the close frame follows, because it
-   * starts the close timeout of ws. Until then the connection is paused, and its outbox disconnects a client that does not read.
-   * A registered client has the whole timeout for its answer: if it wrote to a destroyed socket, it would lose unread frames.
+   * Ends the connection once the kernel has taken every frame that was sent before. The close frame starts the close
+   * timeout of ws, so it follows only then. Until then the connection is paused, and the outbox disconnects a client
+   * that does not read. A registered client has the whole timeout for its answer. If a client wrote to a destroyed
+   * socket, it would lose unread frames.
    */
   close(code: CloseCode): void {
     if (this.#closeHandshake === undefined) this.#readPause.pause("closing");
@@ -230,7 +237,7 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     closing.disconnectSoon();
   }
 
-  /** Resolves when the socket is gone, for whatever reason. */
+  /** Resolves when the socket is gone, for any reason. */
   async gone(): Promise<void> {
     if (this.#socket.readyState === this.#socket.CLOSED) return;
     await new Promise((resolve) => this.#socket.once("close", resolve));
@@ -265,18 +272,21 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     this.#end().count(chunk.length);
   }
 
-  /** Answers the last ping of a chunk, which answers all of them. Source: RFC 6455, section 5.5.3. */
+  /** Answers the last ping of a chunk. This answers all pings of the chunk. Source: RFC 6455, section 5.5.3. */
   handedOver(): void {
     const ping = this.#ping;
     this.#ping = undefined;
-    // The client sent a close frame: it would not read a delivery that is accepted before the socket is gone.
+    // The client sent a close frame. It would not read a delivery that the relay accepts before the socket is gone.
     if (this.#socket.readyState !== this.#socket.OPEN) this.#end();
     if (ping === undefined || this.isClosing) return;
     this.#socket.pong(ping);
     this.#outbox.count();
   }
 
-  /** A frame came. True if the connection is closing: then the rest of the chunk is passed over, unless the client is registered. */
+  /**
+   * A frame came. A closing connection skips the rest of the chunk, unless its client is registered.
+   * @returns true if the connection is closing.
+   */
   #ignores(): boolean {
     this.#silentChecks = 0;
     this.#readPause.frame();
@@ -295,8 +305,8 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
   }
 
   /**
-   * Closes a connection without a valid envelope, and says why: the close code alone does not. A text that waits for its turn or
-   * its answer may be the register.
+   * Closes a connection without a valid envelope. An error frame tells the reason, because the close code alone does
+   * not. A text that waits for its turn or its answer may be the register.
    */
   #timeOut(): void {
     if (this.#throttle.hasPendingText) {
@@ -307,7 +317,9 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     this.closeFor("register_within");
   }
 
-  /** @param code undefined when the client or ws ends the connection: frames that wait for it may be lost. */
+  /**
+   * @param code undefined if the client or ws ends the connection. Frames that wait for the client may be lost then.
+   */
   #end(code?: CloseCode): CloseHandshake {
     if (this.#closeHandshake !== undefined) return this.#closeHandshake;
     this.#closeHandshake = new CloseHandshake(this.#socket, this.#readPause, code);

@@ -6,12 +6,14 @@ import type { Envelope } from "relay-protocol/wire/envelope.ts";
 import { ERRORS, type ErrorCode, type FieldError } from "relay-protocol/wire/errors.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "relay-window/acceptance/acceptance.ts";
 
-/** The frames that the relay sends, as JSON texts; `frame` is always the first member. Source: docs/protocol.md#frames. */
+/**
+ * The frames that the relay sends, as JSON texts. `frame` is always the first member. Source: docs/protocol.md#frames.
+ */
 
-/** What `hello` says of the pod. */
+/** The facts that `hello` tells about the pod. */
 export interface Greeting {
   readonly limits: AnnouncedLimits;
-  /** Of the connector that the relay hands out; undefined when it hands out none. */
+  /** The version of the connector that the relay hands out. Undefined if it hands out none. */
   readonly connectorVersion?: string | undefined;
 }
 
@@ -26,7 +28,7 @@ export function helloFrame(connectionId: string, now: number, { limits, connecto
   });
 }
 
-/** @param credentialEnd Unix ms at which the agent's last credential ends; undefined where its key is listed. */
+/** @param credentialEnd Unix ms: when the agent's last credential ends. Undefined if the agent's key is listed. */
 export function presenceAck(envelope: Envelope, acceptance: PresenceAcceptance, credentialEnd?: number): string {
   const { outcome, status, lastSeen } = acceptance;
   const presence: PresenceAck["presence"] = {
@@ -39,7 +41,7 @@ export function presenceAck(envelope: Envelope, acceptance: PresenceAcceptance, 
   return ack(envelope, outcome, `"presence":${JSON.stringify(presence)}${end}`);
 }
 
-/** @param baseUrl where an envelope's sender can look up a target that was not online. */
+/** @param baseUrl where the sender can look up a target that was not online. */
 export function deliveryAck(envelope: Envelope, acceptance: DeliveryAcceptance, baseUrl: string): string {
   const { outcome, delivery, sessionId, sessionStatus } = acceptance;
   const isOnline = delivery === "online";
@@ -50,8 +52,8 @@ export function deliveryAck(envelope: Envelope, acceptance: DeliveryAcceptance, 
 }
 
 /**
- * What the sender of an undelivered envelope does. Nothing is said of a duplicate, whose first delivery may have reached the
- * target, nor of a decision, which is kept with its session.
+ * The next step for the sender of an undelivered envelope. A duplicate gets none: its first delivery may have reached
+ * the target. A decision gets none: its session keeps it.
  */
 function nextOf({ type, to }: Envelope, outcome: DeliveryAcceptance["outcome"], baseUrl: string): string {
   if (outcome === "duplicate" || type === "session.approve" || type === "session.reject") return "";
@@ -59,17 +61,20 @@ function nextOf({ type, to }: Envelope, outcome: DeliveryAcceptance["outcome"], 
   return `,"next":${JSON.stringify(notKept(what, "envelope", to as string, baseUrl))}`;
 }
 
-/** Concatenated, because every envelope gets one: the patterns of its parts allow no character that JSON escapes. */
+/**
+ * Every envelope gets an ack, so string concatenation builds it. The patterns of its parts allow no character that JSON
+ * escapes.
+ */
 function ack({ id, type }: Envelope, outcome: "accepted" | "duplicate", rest: string): string {
   const repeat = outcome === "duplicate" ? ',"duplicate":true' : "";
   return `{"frame":"ack","envelope_id":"${id}","type":"${type}","accepted":true${repeat},${rest}}`;
 }
 
-/** Members of an error frame beyond those that its code implies. */
+/** Members of an error frame that its code does not imply. */
 export interface ErrorDetails {
   readonly envelopeId?: string | undefined;
   readonly detail?: string | undefined;
-  /** In place of the code's. */
+  /** Replaces the hint of the code. */
   readonly hint?: string | undefined;
   readonly errors?: readonly FieldError[] | undefined;
   readonly retryAfterMs?: number;
@@ -95,8 +100,8 @@ export function errorFrame(code: ErrorCode, details: ErrorDetails): string {
 }
 
 /**
- * A delivery: the canonical text as it was accepted, not parsed or serialised again.
- * @param sessionId null when the envelope belongs to no session.
+ * A delivery carries the accepted canonical text. The pod does not parse or serialise it again.
+ * @param sessionId null if the envelope belongs to no session.
  */
 export function deliverFrame(sessionId: string | null, envelopeText: string): string {
   if (sessionId === null) return `{"frame":"deliver","envelope":${envelopeText}}`;

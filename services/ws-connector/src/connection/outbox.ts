@@ -3,38 +3,44 @@ import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type WebSocket from "ws";
 import { framed } from "./socket.ts";
 
-/** The bounds of an outbox, and why its connection is closed beyond one. Source: docs/security.md#limits. */
+/** The limits of an outbox. A connection that exceeds one is closed. Source: docs/security.md#limits. */
 export type OutboxLimit = "outbox" | "outbox_total" | "outbox_stalled";
 
-/** One of the outboxes, as far as all of them together are concerned. */
+/** One outbox, as `OutboxBudget` sees it. */
 export interface CountedOutbox {
-  /** That wait in it. */
+  /** Bytes that wait in the outbox. */
   readonly bytes: number;
-  /** @returns how many looks in a row, this one included, found that nothing drained. */
+  /** @returns consecutive checks, including this one, during which nothing drained. */
   idleCheck(): number;
-  /** Has its connection closed. */
+  /** Makes the owner close the connection. */
   giveUp(limit: OutboxLimit): void;
 }
 
 export interface OutboxSettings {
-  /** Of one outbox. */
+  /** Limit of one outbox, in bytes. */
   readonly outboxBytes: number;
-  /** Of all of them; 0 for no limit. */
+  /** Limit of all outboxes of the pod together, in bytes. 0 = no limit. */
   readonly outboxTotal: number;
 }
 
-/** How often the outboxes in which something waits are looked at. */
+/** Interval between two checks of the outboxes that hold bytes. */
 export const OUTBOX_CHECK_MS = 1000;
 
-/** Looks in a row that may find that nothing drained. Counted rather than timed: a pod that stood still has not looked. */
+/**
+ * Most consecutive checks during which nothing drains. Checks are counted, not timed: a pod that stood still made no
+ * checks.
+ */
 const MAX_IDLE_CHECKS = CONNECTION_LIMITS.outboxStalledAfterMs / OUTBOX_CHECK_MS;
 
 /**
- * The outboxes of a pod: their bounds, and what waits in all of them together. An outbox in which nothing waits, which is
- * nearly every one, costs nothing here. Source: docs/protocol.md#slow-readers.
+ * The limits of all outboxes of a pod, and the bytes that wait in them together. An empty outbox costs nothing here,
+ * and nearly every outbox is empty. Source: docs/protocol.md#slow-readers.
  */
 export class OutboxBudget {
-  /** Above the first an outbox is congested, below the second no longer; above the third its connection is closed. */
+  /**
+   * Above these bytes an outbox becomes congested. At `clearedBelow` or less it stops being so. Above `fullAbove` its
+   * connection is closed.
+   */
   readonly congestedAbove: number;
   readonly clearedBelow: number;
   readonly fullAbove: number;
@@ -55,31 +61,32 @@ export class OutboxBudget {
     return this.#bytes;
   }
 
-  /** Bytes that wait in the fullest. */
+  /** Bytes that wait in the fullest outbox. */
   get mostBytes(): number {
     return this.#fullest()?.bytes ?? 0;
   }
 
-  /** How many are congested. */
+  /** The number of congested outboxes. */
   get congested(): number {
     return this.#congested;
   }
 
-  /** What waits in an outbox has changed. */
+  /** The bytes that wait in an outbox have changed. @param before the bytes before the change. */
   changed(outbox: CountedOutbox, before: number): void {
     this.#bytes += outbox.bytes - before;
     if (outbox.bytes === 0) this.#waiting.delete(outbox);
     else this.#waiting.add(outbox);
-    // Who reads fast has little waiting: the fullest gives way, not who happens to be sent to.
+    // The fullest outbox gives way, not the outbox that just got a frame. A client that reads fast has few bytes
+    // waiting.
     while (this.#bytes > this.#totalBytes) this.#fullest()?.giveUp("outbox_total");
   }
 
-  /** An outbox has become congested, or no longer is. */
+  /** An outbox has become congested, or stopped being so. */
   congestionChanged(isCongested: boolean): void {
     this.#congested += isCongested ? 1 : -1;
   }
 
-  /** Gives up those of which nothing drained for too long. Called once in OUTBOX_CHECK_MS. */
+  /** Gives up each outbox from which nothing drained for too long. Called every OUTBOX_CHECK_MS. */
   check(): void {
     for (const outbox of this.#waiting) if (outbox.idleCheck() > MAX_IDLE_CHECKS) outbox.giveUp("outbox_stalled");
   }
@@ -91,36 +98,36 @@ export class OutboxBudget {
   }
 }
 
-/** Texts of one tick are written together up to so many UTF-16 units: a reader's progress is seen by whole writes. */
+/** Most UTF-16 units of one write. The outbox sees a client's progress only when a whole write is taken. */
 const WRITTEN_TOGETHER = 65_536;
 
-/** Whose outbox it is. */
+/** The connection that has the outbox. */
 export interface OutboxOwner {
-  /** The outbox has become congested, or no longer is. */
+  /** The outbox has become congested, or stopped being so. */
   congestionChanged(): void;
-  /** More waits than may, or nothing drains: the owner is to close. */
+  /** The owner must close: too many bytes wait, or nothing drains. */
   readsTooSlowly(limit: OutboxLimit): void;
 }
 
 /**
- * The frames that wait to be sent on one socket. The texts of one tick are framed and written together: a write for each
- * would cost more than all checks of the relay. Pings, pongs and closes are written by ws, and count as well.
+ * The frames that wait to be sent on one socket. The outbox writes the texts of one tick together. A write for each
+ * text would cost more than all checks of the relay. ws writes pings, pongs and closes; they also count.
  */
 export class Outbox implements CountedOutbox {
   readonly #owner: OutboxOwner;
   readonly #all: OutboxBudget;
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
-  /** Sent in this tick; undefined when there are none. */
+  /** Texts sent in this tick. Undefined if there are none. */
   #texts: string[] | undefined;
   #characters = 0;
-  /** What the kernel has not taken, when it was last asked for. */
+  /** Bytes that the kernel had not taken at the last count. */
   #bytes = 0;
   #isCongested = false;
   #idleChecks = 0;
-  /** Writes of this outbox of which the kernel has not taken all. */
+  /** Writes of this outbox that the kernel has not taken completely. */
   #writes = 0;
-  /** Nothing comes any more; called once what there was is taken. */
+  /** The callback of `whenTaken`. While it is set, no more texts come. */
   #taken: (() => void) | undefined;
   #isClosed = false;
 
@@ -132,12 +139,12 @@ export class Outbox implements CountedOutbox {
     this.#stream = stream;
   }
 
-  /** Bytes that wait for the kernel to take them; none of a closed outbox, whose socket goes with what it holds. */
+  /** Bytes that the kernel has not taken. A closed outbox has none: its bytes go with the socket. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** From more than half full until less than an eighth. */
+  /** True from more than half full until at most an eighth full. */
   get isCongested(): boolean {
     return this.#isCongested;
   }
@@ -152,7 +159,7 @@ export class Outbox implements CountedOutbox {
     if (this.#characters >= WRITTEN_TOGETHER) this.flush();
   }
 
-  /** Writes the texts of this tick now: nothing may follow a close. */
+  /** Writes the texts of this tick now, because nothing may follow a close. */
   flush(): void {
     const texts = this.#texts;
     if (texts === undefined) return;
@@ -165,8 +172,9 @@ export class Outbox implements CountedOutbox {
   }
 
   /**
-   * Nothing more comes. What was sent was promised, and goes on to count until the kernel has taken it, or it is given up: then, or
-   * at once where that is so already, `taken` is called. What only ws wrote is waited for by nobody.
+   * No more texts come. The texts that were sent still count, because they were promised. `taken` is called when the
+   * kernel has taken them or the outbox is closed. If that is so now, `taken` is called at once. Frames that only ws
+   * wrote are not waited for.
    */
   whenTaken(taken: () => void): void {
     this.flush();
@@ -177,14 +185,16 @@ export class Outbox implements CountedOutbox {
     this.#taken = taken;
   }
 
-  /** Counts nothing any more: what waits goes with the socket. */
+  /** Stops the count: the bytes that wait go with the socket. */
   close(): void {
     this.#isClosed = true;
     this.count();
     this.#tellTaken();
   }
 
-  /** Something was written to the socket, or taken of it. Closes its connection through the owner where that is too much. */
+  /**
+   * Counts the bytes after a write, or after the kernel took bytes. If too many wait, the owner closes the connection.
+   */
   count(): void {
     const before = this.#bytes;
     this.#bytes = this.#isClosed ? 0 : this.#stream.writableLength;
@@ -196,7 +206,7 @@ export class Outbox implements CountedOutbox {
 
   idleCheck(): number {
     const before = this.#bytes;
-    // What ws wrote tells nobody when it is gone.
+    // ws does not tell the outbox when the kernel has taken a frame of ws.
     this.count();
     this.#idleChecks = this.#bytes < before ? 0 : this.#idleChecks + 1;
     return this.#idleChecks;
@@ -206,7 +216,7 @@ export class Outbox implements CountedOutbox {
     this.#owner.readsTooSlowly(limit);
   }
 
-  /** The kernel took what one write brought, or the socket is gone. */
+  /** The kernel took one whole write, or the socket is gone. */
   #written(): void {
     this.#writes -= 1;
     this.#idleChecks = 0;
@@ -220,7 +230,7 @@ export class Outbox implements CountedOutbox {
     taken?.();
   }
 
-  /** Without a gathering write each write ends by itself, so that progress is seen before all that waits is gone. */
+  /** Without `_writev` each write ends by itself. So the outbox sees progress before all waiting bytes are taken. */
   #beginToWait(): void {
     this.#idleChecks = 0;
     (this.#stream as { _writev: unknown })._writev = undefined;

@@ -18,7 +18,7 @@ import { Connection, type ConnectionContext } from "./connection.ts";
 import { slowDownNotice } from "./frames.ts";
 import type { OutboxBudget, OutboxLimit } from "./outbox.ts";
 
-/** What others send to a connection brings it there, and is not held against its key. */
+/** Limits that other senders can make a connection reach. They do not count against its key. */
 const CAUSED_BY_SENDERS: ReadonlySet<LimitName> = new Set<OutboxLimit>(["outbox", "outbox_total", "outbox_stalled"]);
 
 export interface RegistryOptions {
@@ -28,13 +28,12 @@ export interface RegistryOptions {
   readonly congestion: CongestionNotices;
   readonly registrar: Registrar;
   readonly counters: PodCounters;
-  /** Of the connector that the relay hands out. */
+  /** The version of the connector that the relay hands out. */
   readonly connectorVersion: string | undefined;
-  /** Takes in a text frame. */
   readonly receive: (connection: Connection, text: string) => void;
 }
 
-/** The connections of the pod, from the upgrade of each until its socket is gone. */
+/** The connections of the pod. A connection stays here from its upgrade until its socket is gone. */
 export class ConnectionRegistry {
   readonly #connections = new Map<string, Connection>();
   readonly #quota: ConnectionQuota;
@@ -75,12 +74,11 @@ export class ConnectionRegistry {
     };
   }
 
-  /** How fast the connections may send. */
+  /** The rates at which the connections may send. */
   get rates(): PodRates {
     return this.#throttle;
   }
 
-  /** True while the pod takes new connections. */
   get takesNew(): boolean {
     return this.#takesNew;
   }
@@ -93,23 +91,22 @@ export class ConnectionRegistry {
     return this.#connections.values();
   }
 
-  /** The connection, unless it is closing or not of this pod. */
+  /** Undefined if the connection is closing, or is not on this pod. */
   find(id: string): Connection | undefined {
     const connection = this.#connections.get(id);
     return connection?.isClosing ? undefined : connection;
   }
 
-  /** Takes new connections. */
   takeNew(): void {
     this.#takesNew = true;
   }
 
-  /** Takes no new connection; those that are there stay. */
+  /** Refuses new connections. Open connections stay. */
   refuseNew(): void {
     this.#takesNew = false;
   }
 
-  /** Why a connection from this address is refused, or null. */
+  /** @returns the error for a new connection from this address; null if the pod takes it. */
   refusalOf(address: string): ServiceError | null {
     if (this.#takesNew) return this.#quota.refusalOf(address, performance.now());
     return new ServiceError("over_capacity", { retryAfterMs: CONNECTION_LIMITS.capacityRetryAfterMs });
@@ -129,21 +126,22 @@ export class ConnectionRegistry {
     for (const connection of this) connection.checkSilence();
   }
 
-  /** Ends the minute over which is counted what principals send. @param now monotonic ms. */
+  /** Ends the minute in which the pod counts envelopes and bytes per principal. @param now monotonic ms. */
   endMinute(now: number): void {
     this.#throttle.principals.endMinute(now);
     this.#throttle.principalBytes.endMinute(now);
   }
 }
 
-/** The connections are held to what they are told. */
+/** The limits that the pod enforces are the limits that `hello` announces. */
 function throttleContext(limits: AnnouncedLimits): ThrottleContext {
   const { envelopes_per_second, envelopes_burst, bytes_per_second, bytes_burst } = limits;
   const { keyShare, keyBytesShare } = CONNECTION_LIMITS;
   return {
     envelopes: new TokenBuckets(envelopes_per_second, envelopes_burst),
     bytes: new TokenBuckets(bytes_per_second, bytes_burst),
-    // Of a key's bursts only one passes at once: several would keep a pod busy for longer than others may notice.
+    // A key has one burst for all its connections. Several bursts would keep the pod busy long enough for others to
+    // notice.
     principals: new PrincipalRates(envelopes_per_second * keyShare, envelopes_burst),
     principalBytes: new PrincipalRates(bytes_per_second * keyBytesShare, bytes_burst),
     scheduler: new FairScheduler(),

@@ -4,7 +4,7 @@ import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type WebSocket from "ws";
 import type { ReadPause } from "../throttle/read-pause.ts";
 
-/** Bytes of a frame's header, by the length of its text. Source: RFC 6455, section 5.2. */
+/** Header bytes of a frame, by the length of its text. Source: RFC 6455, section 5.2. */
 const SHORT_HEADER = 2;
 const MEDIUM_HEADER = 4;
 const LONG_HEADER = 10;
@@ -44,11 +44,11 @@ function writeHeader(buffer: Buffer, at: number, length: number): number {
   return at + header;
 }
 
-/** The end of one connection: its close frame, how much is read behind that frame, and when the socket is destroyed. */
+/** The end of one connection: the close frame, the bytes that are read after it, and the end of the socket. */
 export class CloseHandshake {
   readonly #socket: WebSocket;
   readonly #readPause: ReadPause;
-  /** Undefined when the client or ws ended the connection. */
+  /** Undefined if the client or ws ended the connection. */
   readonly code: CloseCode | undefined;
   #bytes = 0;
 
@@ -58,7 +58,7 @@ export class CloseHandshake {
     this.code = code;
   }
 
-  /** Writes the close frame, and reads again: ws waits for the client's answer. */
+  /** Writes the close frame, and reads again because ws waits for the client's answer. */
   sendClose(): void {
     if (this.code !== undefined) this.#socket.close(this.code.code, this.code.reason);
     this.#readPause.resumeAll();
@@ -70,8 +70,9 @@ export class CloseHandshake {
   }
 
   /**
-   * Counts bytes that came behind the close frame. A client that goes on sending is no longer read for its answer: a closed
-   * connection must not cost more than an open one. The socket stays open, since the client may still read the close frame.
+   * Counts bytes that came after the close frame. If a client keeps sending, the pod stops reading it: a closed
+   * connection must not cost more than an open connection. The socket stays open, because the client may still read the
+   * close frame.
    */
   count(bytes: number): void {
     this.#bytes += bytes;
@@ -79,23 +80,26 @@ export class CloseHandshake {
   }
 }
 
-/** What is told of a websocket and of the stream under it. */
+/** Gets the events of a websocket and of the stream under it. */
 export interface SocketListener {
   message(data: Buffer, isBinary: boolean): void;
   ping(data: Buffer): void;
   pong(): void;
-  /** A chunk came from the stream, for the listener to have ws look at it. */
+  /** A chunk came from the stream. The listener must pass it to ws. */
   data(chunk: Buffer): void;
-  /** The socket broke, or a frame was invalid: ws closes it by itself, with the code that RFC 6455 asks for. */
+  /** The socket broke, or a frame was invalid. ws closes the socket itself, with the code that RFC 6455 requires. */
   failed(): void;
-  /** The socket was closed. @param code of the client, or of ws. */
+  /** The socket was closed. @param code from the client or ws. */
   closed(code: number): void;
 }
 
-/** The property of a socket and its stream that holds who listens to them. */
+/** The property of a socket and its stream that holds their listener. */
 const LISTENER = Symbol("listener");
 
-/** What each socket is listened to with, called with the socket as `this`: a pod has very many, and a closure for each would be more. */
+/**
+ * Event handlers that all sockets share, with the socket as `this`. A closure for each socket would take too much
+ * memory.
+ */
 const SOCKET_EVENTS = {
   message(this: WebSocket, data: Buffer, isBinary: boolean) {
     listenerOf(this).message(data, isBinary);
@@ -114,12 +118,12 @@ const SOCKET_EVENTS = {
   },
 };
 
-/** In the place of the listener of ws, which looks at all that comes at once. */
+/** Replaces the listener of ws. The listener of ws would handle every frame of a chunk at once. */
 function data(this: Duplex, chunk: Buffer): void {
   listenerOf(this).data(chunk);
 }
 
-/** @param stream the one under the socket. */
+/** @param stream the stream under the socket. */
 export function listenTo(socket: WebSocket, stream: Duplex, listener: SocketListener): void {
   Object.assign(socket, { [LISTENER]: listener });
   Object.assign(stream, { [LISTENER]: listener });

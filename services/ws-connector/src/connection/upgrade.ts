@@ -12,8 +12,8 @@ import type { WsConnectorSettings } from "../settings.ts";
 import type { ConnectionRegistry } from "./registry.ts";
 
 /**
- * Compression is off: it fragments memory, and a small frame could inflate to a large one. Who never registered has
- * less time for its answer to a close (`Connection.close`).
+ * Compression is off: it fragments memory, and a small frame could inflate to a large frame. A client that never
+ * registered has less time to answer a close (`Connection.close`).
  */
 const SERVER_OPTIONS = {
   noServer: true,
@@ -22,11 +22,11 @@ const SERVER_OPTIONS = {
   maxPayload: ENVELOPE_LIMITS.maxFrameBytes,
   closeTimeout: CONNECTION_LIMITS.closeAnswerMs,
   maxFragments: CONNECTION_LIMITS.maxFragments,
-  // Each connection answers by itself: the last of the pings that it reads at once.
+  // Each connection answers only the last ping of a chunk.
   autoPong: false,
 };
 
-/** The only version of the RFC; ws would also accept that of a draft. Source: RFC 6455, section 4.4. */
+/** The only version of the RFC. ws would also accept the version of a draft. Source: RFC 6455, section 4.4. */
 const WEBSOCKET_VERSION = "13";
 
 const HANDSHAKE_RULE = {
@@ -40,7 +40,7 @@ export interface UpgradeOptions {
   readonly refused: (code: ErrorCode) => void;
 }
 
-/** Handles HTTP upgrades: path, origin and limits are checked before the handshake. */
+/** Handles HTTP upgrades. The pod checks path, origin and limits before the handshake. */
 export function createUpgrade({ settings, connections, refused }: UpgradeOptions): TakeUpgrade {
   const server = new WebSocketServer(SERVER_OPTIONS);
   const refuse = (socket: Duplex, error: ServiceError, fields = {}) => {
@@ -59,7 +59,7 @@ export function createUpgrade({ settings, connections, refused }: UpgradeOptions
   };
 }
 
-/** Why the request itself is refused, whoever sends it and however many connections there are; or null. */
+/** @returns the error for a wrong path or origin, before any limit is checked; or null. */
 function requestRefusal(req: IncomingMessage, settings: UpgradeOptions["settings"]): ServiceError | null {
   const path = (req.url ?? "").split("?", 1)[0];
   if (path !== WEBSOCKET_PATH && path !== settings.alternateWsPath) return new ServiceError("not_found");
