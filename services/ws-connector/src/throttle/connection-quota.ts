@@ -8,13 +8,13 @@ import type { WsConnectorSettings } from "../settings.ts";
 /** Connections of one client address. */
 export interface AddressCounts {
   open: number;
-  /** Of those, how many have not sent a valid envelope yet. */
+  /** Open connections that have not sent a valid envelope yet. */
   unregistered: number;
   /** Opened in this minute. */
   opened: number;
 }
 
-/** What the quota knows of a connection. */
+/** A connection, as the quota sees it. */
 export interface CountedConnection {
   readonly addressCounts: AddressCounts;
   close(code: typeof CLOSE_CODES.gaveWay): void;
@@ -25,16 +25,16 @@ export type QuotaSettings = Pick<
   "maxConnections" | "connectionsPerAddress" | "unregisteredConnections"
 >;
 
-/** What each limit of an address counts. */
+/** The count that each limit of an address bounds. */
 const COUNTED = { address_connections: "open", address_unregistered: "unregistered", address_opens: "opened" } as const;
 
 /**
- * Limits the connections of the pod, in all and by client address, and those that have not sent a valid envelope yet.
- * When there are too many of the latter, the oldest is closed: a client registers at once, while silent sockets would
- * otherwise keep everybody out for as long as they may stay silent. Source: docs/protocol.md#limits.
+ * Limits the connections of the pod, in total and per client address. Unregistered connections, without a valid
+ * envelope yet, have limits of their own. Above the pod's limit for unregistered connections, the pod closes the oldest
+ * of them. Otherwise silent sockets would keep everybody out. Source: docs/protocol.md#limits.
  *
- * Of an address only a hash is kept, under a key that this process alone has, while the address has a connection and for
- * two minutes at most.
+ * The pod keeps only a hash of each address. The key of the hash exists only in this process. The hash is deleted at
+ * most two minutes after the last connection of the address.
  */
 export class ConnectionQuota {
   readonly #maxOpen: number;
@@ -63,14 +63,14 @@ export class ConnectionQuota {
     this.#limitReached = limitReached;
   }
 
-  /** How many client addresses are remembered. */
+  /** The number of client addresses that the quota remembers. */
   get addressCount(): number {
     return this.#addresses.size;
   }
 
   /**
-   * Why another connection of this address is refused, or null.
    * @param now monotonic ms.
+   * @returns the error for another connection of this address; null if the pod takes it.
    */
   refusalOf(address: string, now: number): ServiceError | null {
     this.forgetClosed(now);
@@ -82,12 +82,15 @@ export class ConnectionQuota {
     return new ServiceError("rate_limited", rateRefusal(limit, this.#maxOfAddress[COUNTED[limit]], retryAfterMs));
   }
 
-  /** The counts of an address, which each of its connections holds, and by which addresses take turns: so without a limit, too. */
+  /**
+   * The counts of an address. Each of its connections holds the same object. Without a limit they still identify the
+   * address for turns.
+   */
   countsOf(address: string): AddressCounts {
     const id = this.#addressHash.of(address);
     const known = this.#addresses.get(id);
     if (known !== undefined) return known;
-    // Bounds the memory within the minute, too, when connections come and go from ever new addresses.
+    // Also bounds the memory within a minute, if connections come and go from ever new addresses.
     if (this.#addresses.size >= 2 * this.#maxOpen) this.#dropClosed();
     const counts = { open: 0, unregistered: 0, opened: 0 };
     this.#addresses.set(id, counts);
@@ -109,7 +112,7 @@ export class ConnectionQuota {
     this.#removeUnregistered(connection);
   }
 
-  /** The connection's end is decided; it counts as open until its socket is gone. */
+  /** The connection begins to close. It counts as open until its socket is gone. */
   closing(connection: CountedConnection): void {
     this.#removeUnregistered(connection);
   }
@@ -120,7 +123,7 @@ export class ConnectionQuota {
     connection.addressCounts.open -= 1;
   }
 
-  /** Forgets, once a minute, the addresses without a connection. @param now monotonic ms. */
+  /** Once a minute, forgets the addresses without a connection. @param now monotonic ms. */
   forgetClosed(now: number): void {
     if (now < this.#minuteEndsAt) return;
     this.#minuteEndsAt = now + CONNECTION_LIMITS.opensWindowMs;

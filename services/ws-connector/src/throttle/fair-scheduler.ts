@@ -2,24 +2,21 @@ import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { TokenBuckets } from "./rates.ts";
 
 export interface TurnTaker {
-  /** Stands for its client address: addresses take turns, and then the connections of each. */
+  /** Identifies the client address. Addresses take turns, and so do the connections of one address. */
   readonly address: object;
   /** Takes in one text. */
   takeTurn(): void;
 }
 
-/** Milliseconds of the event loop that turns may take at once, after a time without any. */
+/** Milliseconds of the event loop that turns may take at once after an idle time. */
 const BURST_MS = 50;
 
 /**
- * The unregistered connections of a pod that have a text to be taken in. All together they get a share of the event loop
- * for all that comes before the signature is checked, which is most of it, whatever they send; what a worker finds of an
- * Ed25519 signature is answered outside it. Within the share each address, and each connection of an address, has one text
- * taken in at a time.
- * Source: docs/protocol.md#limits.
+ * Unregistered connections together get a tenth of the event loop. In each turn one text is taken in, by address and
+ * then by connection. Ed25519 signatures checked on threads do not count. Source: docs/protocol.md#limits.
  */
 export class FairScheduler {
-  /** By address; who is next stands first. */
+  /** By address. The next address is first. */
   readonly #waiting = new Map<object, Set<TurnTaker>>();
   /** A token is a millisecond of the event loop. */
   readonly #budget = new TokenBuckets(1000 * CONNECTION_LIMITS.unregisteredLoopShare, BURST_MS);
@@ -42,7 +39,7 @@ export class FairScheduler {
     if (this.#isScheduled || this.#waiting.size === 0) return;
     this.#isScheduled = true;
     const waitMs = this.#budget.wait(this.#fullAt, performance.now());
-    // One text a turn of the event loop: everything else comes in between.
+    // One text per turn of the event loop, so that other work comes in between.
     if (waitMs === 0) setImmediate(() => this.#run());
     else setTimeout(() => this.#run(), waitMs);
   }
@@ -59,7 +56,7 @@ export class FairScheduler {
     }
   }
 
-  /** Takes who is next from the queue; its address, where others wait, goes to the end. */
+  /** Removes the next connection from the queue. If others of its address wait, the address goes to the end. */
   #next(): TurnTaker | undefined {
     for (const [address, ofAddress] of this.#waiting) {
       for (const taker of ofAddress) {

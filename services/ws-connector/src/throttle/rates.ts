@@ -2,13 +2,15 @@ import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import type { PrincipalShares, SharedLimit } from "relay-window/limits/principal-bounds.ts";
 import { boundsFactorOf, type Principal, type RateHolder, rateHoldersOf } from "relay-window/limits/principals.ts";
 
-/** However many tokens were taken in advance, the wait for the next is no longer than this and one token's own time. */
+/**
+ * Bounds the debt of tokens taken in advance. The wait for the next token is at most this plus the time of one token.
+ */
 const MAX_DEBT_MS = 1000;
 
 /**
- * Token buckets of one size: so many tokens a second on average, so many at once. By hand because no library keeps a
- * bucket as one number, and a pod has several for each connection: when it will be full again, in monotonic ms. Its owner
- * keeps that number, 0 at first.
+ * Token buckets of one rate and burst. A bucket is one number: the time when it is full again, in monotonic ms. The
+ * owner keeps that number, 0 at first. A pod has several buckets per connection, and no library keeps a bucket as one
+ * number.
  */
 export class TokenBuckets {
   readonly #msPerToken: number;
@@ -22,14 +24,18 @@ export class TokenBuckets {
     this.#maxDebtMs = maxDebtMs;
   }
 
-  /** Returns 0 when a bucket has a token, or the ms until it has one. @param fullAt when it is full again. */
+  /**
+   * @param fullAt when the bucket is full again.
+   * @returns the ms until the bucket has a token; 0 if it has one.
+   */
   wait(fullAt: number, now: number): number {
     const wait = fullAt - now - (this.#burst - 1) * this.#msPerToken;
-    // A thousandth of a token is tolerated: rounding must not refuse a client that waited exactly as long as it was told.
+    // A thousandth of a token may be missing: rounding must not refuse a client that waited exactly as long as it was
+    // told.
     return wait > 0.001 * this.#msPerToken ? Math.ceil(wait) : 0;
   }
 
-  /** Takes tokens, in advance when there are none. Returns when the bucket is full again. */
+  /** Takes tokens, in advance if there are none. @returns when the bucket is full again. */
   take(fullAt: number, now: number, tokens = 1): number {
     if (this.#msPerToken === 0) return 0;
     const paid = Math.max(fullAt, now) + tokens * this.#msPerToken;
@@ -37,14 +43,14 @@ export class TokenBuckets {
   }
 }
 
-/** The rates of a pod, the same for all its connections. */
+/** The rates of a pod. All its connections have the same rates. */
 export interface PodRates {
-  /** Of envelopes, and as many pings and pongs, of a connection. */
+  /** Envelopes of a connection. Its pings and pongs have separate buckets of the same size. */
   readonly envelopes: TokenBuckets;
   readonly bytes: TokenBuckets;
-  /** Of envelopes, pings and pongs. */
+  /** Envelopes, pings and pongs of a holder. */
   readonly principals: PrincipalRates;
-  /** Of bytes: large envelopes cost a pod far more than small ones. */
+  /** Bytes of a holder, because large envelopes cost a pod far more than small envelopes. */
   readonly principalBytes: PrincipalRates;
 }
 
@@ -52,21 +58,21 @@ export interface PodRates {
 export interface RateWait {
   readonly ms: number;
   readonly limit: LimitName;
-  /** Whose limit it is; undefined of the connection's own. */
+  /** The principal that has the limit. Undefined for a limit of the connection. */
   readonly principal?: Principal;
 }
 
 /**
- * What a registered connection may still send, by its own rates and those of its holders. Times are monotonic ms. Every
- * connection has one: a list of its holders would take as much again.
+ * The tokens of one registered connection, and of its holders. Times are monotonic ms. Every connection has this
+ * object, and a list of holders would double its memory. So it has two fields.
  */
 export class ConnectionRates {
   readonly #rates: PodRates;
-  /** Of the connection's first valid envelope: pays for what no other is known to have sent. */
+  /** The principal of the first valid envelope. It pays for everything without another known sender. */
   readonly #principal: Principal;
-  /** Undefined where the principal is no issuer. */
+  /** Undefined if the principal is not an issuer. */
   readonly #agent: RateHolder | undefined;
-  /** When each bucket of the connection is full again. */
+  /** The times when the connection's buckets are full again. */
   #envelopesFullAt = 0;
   #pingsFullAt = 0;
   #bytesFullAt = 0;
@@ -77,7 +83,7 @@ export class ConnectionRates {
     [this.#principal, this.#agent] = holders as readonly [Principal, RateHolder?];
   }
 
-  /** Takes the tokens of one envelope, which may wait for them. Returns null, or how long until they are there. */
+  /** Takes the tokens of one envelope, in advance if there are none. @returns the wait for them, or null. */
   takeEnvelope(): RateWait | null {
     const { envelopes } = this.#rates;
     const now = performance.now();
@@ -86,7 +92,7 @@ export class ConnectionRates {
     return longer({ ms, limit: "envelopes" }, this.#shareFrame(now));
   }
 
-  /** Takes the tokens of bytes that came in, which may wait for them. Returns null, or how long until they are there. */
+  /** Takes the tokens of bytes that came in, in advance if there are none. @returns the wait for them, or null. */
   takeBytes(count: number): RateWait | null {
     const { bytes, principalBytes } = this.#rates;
     const now = performance.now();
@@ -96,7 +102,7 @@ export class ConnectionRates {
     return longer({ ms, limit: "bytes" }, { ms: sharedMs, limit: "key_bytes", principal: this.#principal });
   }
 
-  /** False when there are no tokens for a ping, or pong, of the connection. */
+  /** @returns false if the connection has no token for a ping or pong. */
   takePing(): boolean {
     const { envelopes } = this.#rates;
     const now = performance.now();
@@ -105,20 +111,21 @@ export class ConnectionRates {
     return true;
   }
 
-  /** Takes what a ping or pong costs its holders. Returns null, or how long until that is there. */
+  /** Takes the holders' tokens for a ping or pong. @returns the wait for them, or null. */
   shareFrame(): RateWait | null {
     const shared = this.#shareFrame(performance.now());
     return shared.ms === 0 ? null : shared;
   }
 
-  /** True for whose tokens are taken already for what comes in. */
+  /** True if this connection already takes the tokens of this principal and agent for everything that comes in. */
   isOf(principal: Principal, agent: string): boolean {
     return principal === this.#principal && (this.#agent === undefined || this.#agent === agent);
   }
 
   /**
-   * The connection's holders paid for an envelope that another agent, or another key, signed. They get that back, and the signer's
-   * holders pay. An issuer of both agents has paid already. Returns null, or how long until the signer's tokens are there.
+   * Another agent or key signed an envelope that the connection's holders paid for. They get a refund, and the signer's
+   * holders pay. If one issuer issued both agents, it has already paid.
+   * @returns the wait for the signer's tokens, or null.
    */
   countFor(principal: Principal, agent: string, bytes: number): RateWait | null {
     const { principals, principalBytes } = this.#rates;
@@ -141,7 +148,7 @@ export class ConnectionRates {
   }
 }
 
-/** Takes of every holder, whichever has to wait. Returns the longest wait. */
+/** Takes tokens from every holder. @returns the longest wait, in ms. */
 function takeOf(
   rates: PrincipalRates,
   now: number,
@@ -155,7 +162,7 @@ function takeOf(
     : Math.max(ofPrincipal, rates.take(agent, now, count * costOf(agent), count));
 }
 
-/** What one envelope, or byte, takes from the holder's bucket: a token, of an issuer 1/25 of one. */
+/** Tokens for one envelope or byte: 1, or 1/25 if the holder is an issuer. */
 function costOf(holder: RateHolder): number {
   return 1 / boundsFactorOf(holder);
 }
@@ -166,9 +173,9 @@ function longer(own: RateWait, shared: RateWait): RateWait | null {
 }
 
 /**
- * Has the pod share the limits of principals that are above half of them here with the other pods where they are, too. What
- * comes in never waits for it: a renewal goes to Redis beside it, and one without an answer leaves the pod's own limit in
- * force. Of principals below half nothing is asked. Source: docs/architecture.md#shared-rates.
+ * Leases shares of the limits that several pods use. A pod asks only for holders that are above half of a limit on this
+ * pod. No envelope waits for a lease. Without an answer from Redis the shares stay as they were. Source:
+ * docs/architecture.md#shared-rates.
  */
 export class ShareLeases {
   readonly #shares: Pick<PrincipalShares, "lease">;
@@ -182,7 +189,7 @@ export class ShareLeases {
     ];
   }
 
-  /** Begins and renews leases; those of principals that are above half no more end by themselves. */
+  /** Begins and renews leases. The lease of a holder that is no longer above half ends by itself. */
   async renew(): Promise<void> {
     await Promise.all(this.#limits.map(([limit, rates]) => this.#renew(limit, rates)));
   }
@@ -193,64 +200,64 @@ export class ShareLeases {
 }
 
 /**
- * How much the half bucket may be overdrawn: until it is even again a holder counts as above half of its rate. What it may
- * send before its share is known, a burst and a second of the rate, is paid off by then, so that sending by fits and starts
- * gives no more than half of the rate either.
+ * The most debt of the half bucket, in ms. A holder in debt counts as above half of its rate. Before its share is
+ * known, a holder may send a burst and one second of its rate. This debt lasts until that is paid off, so sending in
+ * bursts gains nothing.
  */
 const MAX_HALF_DEBT_MS = 5000;
 
-/** Of one holder. */
+/** The buckets and counts of one holder. */
 interface Account {
-  /** When its bucket is full again, monotonic ms. */
+  /** When the bucket is full again, monotonic ms. */
   fullAt: number;
-  /** The same of the bucket of half the rate. */
+  /** When the bucket of half the rate is full again, monotonic ms. */
   halfFullAt: number;
-  /** What it sent in the minute that runs, and in the one before: envelopes or bytes, whatever a token costs. */
+  /** Envelopes or bytes sent in this minute and in the previous minute. The price of a token does not matter. */
   sent: number;
   sentBefore: number;
-  /** By how many pods its rate was shared when it paid last: what a token costs. */
+  /** The number of pods that shared the rate at the last payment. This is the price of a token. */
   sharedBy: number;
 }
 
 /**
- * One bucket for each principal, and each agent of an issuer, over all its connections of the pod, also those that it took
- * itself over with. What they take in advance adds up without a bound: each is not read while it waits, so they come in order,
- * however many they are, and all together never faster than the rate. Whose bucket is full again, and who sent nothing for a
- * minute, is forgotten. What each sent is counted for the operator, without a limit too.
+ * One bucket per holder, for all its connections of the pod. A holder is a principal, or an agent of an issuer. Debt
+ * has no bound: each connection waits for its own token, so they pass in order at the rate. A full bucket that is idle
+ * for a minute is deleted. The operator can read the counts of each holder, even if there is no limit.
  *
- * Where several pods share a holder's rate, each token costs as many as there are pods: of rate and burst each pod has its
- * part. A bucket of half the rate pays the same, and tells who is above half of what it has here. Source:
- * docs/architecture.md#shared-rates.
+ * If several pods share a holder's rate, a token costs as many tokens as there are pods. So each pod has its part of
+ * rate and burst. A bucket of half the rate pays the same price. It tells which holders are above half of their part.
+ * Source: docs/architecture.md#shared-rates.
  */
 export class PrincipalRates {
   readonly #buckets: TokenBuckets;
   readonly #halfBuckets: TokenBuckets;
   readonly #holders = new Map<RateHolder, Account>();
   #sharedBy: ReadonlyMap<RateHolder, number> = new Map();
-  /** When the minute that runs began, and the one before: monotonic ms. */
+  /** When this minute and the previous minute began, monotonic ms. */
   #minuteBeganAt = performance.now();
   #minuteBeforeBeganAt = this.#minuteBeganAt;
 
   /** @param perSecond 0 = no limit. */
   constructor(perSecond: number, burst: number) {
     this.#buckets = new TokenBuckets(perSecond, burst, Number.POSITIVE_INFINITY);
-    // More than half of the rate within a second overdraws it.
+    // A holder that sends more than half of its rate within a second overdraws this bucket.
     this.#halfBuckets = new TokenBuckets(perSecond / 2, perSecond / 2 + 1, MAX_HALF_DEBT_MS);
   }
 
-  /** How many holders are remembered. */
+  /** The number of holders that have an account. */
   get size(): number {
     return this.#holders.size;
   }
 
-  /** The ms until the holder has a token that nobody took in advance. */
+  /** The ms until the holder has a token that no connection took in advance. */
   wait(holder: RateHolder, now: number): number {
     return this.#buckets.wait(this.#holders.get(holder)?.fullAt ?? 0, now);
   }
 
   /**
-   * Takes tokens, in advance when there are none. Returns the ms until they may be used.
-   * @param sent what they are for: as many envelopes, or bytes.
+   * Takes tokens, in advance if there are none.
+   * @param sent the envelopes or bytes that the tokens pay for.
+   * @returns the ms until the tokens may be used.
    */
   take(holder: RateHolder, now: number, tokens = 1, sent = tokens): number {
     const account = this.#accountOf(holder);
@@ -261,7 +268,7 @@ export class PrincipalRates {
     return wait;
   }
 
-  /** Gives back what the holder paid last: at the price of then, and out of the minute in which it was counted. */
+  /** Refunds the last payment of the holder, at the price of that payment. The counts of the minutes fall with it. */
   refund(holder: RateHolder, now: number, tokens = 1, sent = tokens): void {
     const account = this.#holders.get(holder);
     if (account === undefined) return;
@@ -271,17 +278,17 @@ export class PrincipalRates {
     account.sentBefore = Math.max(0, account.sentBefore - ofBefore);
   }
 
-  /** When the minute before the one that runs began, monotonic ms: since then `sent` counts. */
+  /** When the previous minute began, monotonic ms. `sent` counts from then on. */
   get sentSince(): number {
     return this.#minuteBeforeBeganAt;
   }
 
-  /** What each holder sent in the minute that runs and the one before. */
+  /** Envelopes or bytes of each holder in this minute and the previous minute. */
   *sent(): Generator<[holder: RateHolder, sent: number]> {
     for (const [holder, { sent, sentBefore }] of this.#holders) yield [holder, sent + sentBefore];
   }
 
-  /** The holders that are above half of the rate, or of their share of it. */
+  /** The holders that are above half of their rate, or of their share of the rate. */
   aboveHalf(now: number): RateHolder[] {
     const found: RateHolder[] = [];
     for (const [holder, { halfFullAt }] of this.#holders) {
@@ -290,12 +297,15 @@ export class PrincipalRates {
     return found;
   }
 
-  /** From here on these holders have a part of their rate here, all others the whole. @param sharedBy how many pods. */
+  /**
+   * From now on these holders have a part of their rate on this pod. All others have their whole rate.
+   * @param sharedBy the number of pods, by holder.
+   */
   share(sharedBy: ReadonlyMap<RateHolder, number>): void {
     this.#sharedBy = sharedBy;
   }
 
-  /** Ends the minute that runs, and forgets who has nothing to be remembered for. @param now monotonic ms. */
+  /** Ends this minute, and deletes the accounts with full buckets and no counts. @param now monotonic ms. */
   endMinute(now: number): void {
     this.#minuteBeforeBeganAt = this.#minuteBeganAt;
     this.#minuteBeganAt = now;

@@ -2,16 +2,16 @@ import type { Duplex } from "node:stream";
 import type WebSocket from "ws";
 import type { ThrottlePause } from "./throttle.ts";
 
-/** Why a connection is not read for a while. */
+/** The reason for which the pod does not read a connection for a while. */
 export type PauseReason = "full_intake" | "draining" | ThrottlePause;
 
 /**
- * `closing`: the close frame waits for earlier frames, or the client has sent too much behind it. `others`: other connections
- * have their turn.
+ * `closing`: the close frame waits for earlier frames, or the client has sent too much after it. `others`: other
+ * connections have their turn.
  */
 type Reason = PauseReason | "closing" | "others";
 
-/** Bits, since nearly every connection is paused once: a set for each would take too much memory. */
+/** Reasons are bits, because a set for each connection would take too much memory. */
 const PAUSE_BITS: Readonly<Record<Reason, number>> = {
   full_intake: 1,
   draining: 2,
@@ -25,7 +25,7 @@ const PAUSE_BITS: Readonly<Record<Reason, number>> = {
 const FRAMES_AT_ONCE = 256;
 const NOTHING = Buffer.alloc(0);
 
-/** The parser of ws. It has no method to leave a chunk: while `_loop` is true it goes on to the next frame. */
+/** The parser of ws. It has no method to leave a chunk. While `_loop` is true, it goes on to the next frame. */
 interface Receiver {
   readonly writable: boolean;
   _loop: boolean;
@@ -33,27 +33,27 @@ interface Receiver {
 }
 
 export interface ReadPauseOwner {
-  /** ws has left a chunk, at its end or before. */
+  /** ws has left a chunk, at its end or earlier. */
   handedOver(): void;
 }
 
 /**
- * Reads one socket, or pauses it. During a pause the rest of the current chunk waits here: 64 KiB can be 10,000 frames.
- * What the client sends after it waits in the kernel, and then at the client.
+ * Reads one socket, or pauses it. During a pause the rest of the current chunk waits here, because 64 KiB can be 10,000
+ * frames. Later bytes wait in the kernel, and then at the client.
  */
 export class ReadPause {
   readonly #owner: ReadPauseOwner;
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
-  /** The bits of the reasons for the pause. */
+  /** Bits of PAUSE_BITS. */
   #pausedFor = 0;
   /** True while ws reads a chunk. */
   #isUnderWay = false;
-  /** True when ws has left a chunk before its end. */
+  /** True if ws has left a chunk before its end. */
   #hasRest = false;
   #framesLeft = FRAMES_AT_ONCE;
 
-  /** @param stream the one under the socket. */
+  /** @param stream the stream under the socket. */
   constructor(owner: ReadPauseOwner, socket: WebSocket, stream: Duplex) {
     this.#owner = owner;
     this.#socket = socket;
@@ -68,31 +68,31 @@ export class ReadPause {
     return (this.#pausedFor & PAUSE_BITS[reason]) !== 0;
   }
 
-  /** Has ws hand over the frames of a chunk, up to one that pauses the connection. */
+  /** Makes ws hand over the frames of a chunk, up to a frame that pauses the connection. */
   handOver(chunk: Buffer): void {
     const receiver = this.#receiver;
-    // After a close frame or an invalid frame, ws takes nothing.
+    // After a close frame or an invalid frame, ws takes no bytes.
     if (!receiver.writable) return;
     this.#framesLeft = FRAMES_AT_ONCE;
     this.#hasRest = false;
     this.#isUnderWay = true;
     const takesMore = receiver.write(chunk);
     this.#isUnderWay = false;
-    // ws reads on by itself when it has room again.
+    // ws resumes the stream itself when it has room again.
     if (!takesMore) this.#stream.pause();
     this.#owner.handedOver();
   }
 
-  /** The chunk comes again when the socket is read. */
+  /** The chunk comes again when the pod reads the socket again. */
   putBack(chunk: Buffer): void {
     this.#stream.unshift(chunk);
   }
 
-  /** A frame was handed over. After many frames other connections have their turn. */
+  /** ws handed over a frame. After many frames other connections have their turn. */
   frame(): void {
     this.#framesLeft -= 1;
     if (!this.#isUnderWay) {
-      // The socket is gone, and ws reads what was left in it. No client waits for an answer.
+      // The socket is gone, and ws reads the rest of it. No client waits for an answer.
       this.passOver();
     } else if (this.#framesLeft === 0) {
       this.pause("others");
@@ -100,7 +100,7 @@ export class ReadPause {
     }
   }
 
-  /** Has ws leave the chunk behind the current frame. */
+  /** Makes ws leave the chunk after the current frame. */
   passOver(): void {
     this.#receiver._loop = false;
   }
@@ -115,20 +115,20 @@ export class ReadPause {
     this.#socket.pause();
   }
 
-  /** Reads again when no other reason for the pause is left. */
+  /** Reads again if no other reason for the pause is left. */
   resume(reason: Reason): void {
     if (!this.isPausedFor(reason)) return;
     this.#pausedFor &= ~PAUSE_BITS[reason];
     process.nextTick(goOn, this);
   }
 
-  /** Reads again, whatever paused it. */
+  /** Reads again, and drops all reasons for the pause. */
   resumeAll(): void {
     this.#pausedFor = 0;
     process.nextTick(goOn, this);
   }
 
-  /** Called in a tick of its own: a pause may end while ws reads a chunk. */
+  /** Called in a later tick, because a pause may end while ws reads a chunk. */
   goOn(): void {
     if (this.#hasRest && !this.isPaused) this.handOver(NOTHING);
     if (!this.isPaused) this.#socket.resume();

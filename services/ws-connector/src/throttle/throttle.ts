@@ -4,12 +4,12 @@ import type { Principal, RateHolder } from "relay-window/limits/principals.ts";
 import type { FairScheduler, TurnTaker } from "./fair-scheduler.ts";
 import { ConnectionRates, type PodRates, type RateWait } from "./rates.ts";
 
-/** What a connection may send before its first valid envelope. Source: docs/protocol.md#frames. */
+/** Counts frames and bytes of a connection before its first valid envelope. Source: docs/protocol.md#frames. */
 export class Allowance {
   #frames = 0;
   #bytes = 0;
 
-  /** False when the frame is one too many. */
+  /** @returns false if the frame exceeds the allowance. */
   takeFrame(): boolean {
     this.#frames += 1;
     return this.#frames <= CONNECTION_LIMITS.unregisteredFrames;
@@ -19,7 +19,7 @@ export class Allowance {
     this.#bytes += count;
   }
 
-  /** False when more were taken than there are. */
+  /** False if the connection took more bytes than the allowance has. */
   get hasBytes(): boolean {
     return this.#bytes <= CONNECTION_LIMITS.unregisteredBytes;
   }
@@ -28,8 +28,8 @@ export class Allowance {
 const SECONDS = CONNECTION_LIMITS.slowDownWindowMs / 1000;
 
 /**
- * Decides when the client of a connection that is paused again and again is told so: when that took more than half of the
- * last ten seconds, and at most once in them. Source: docs/protocol.md#frames.
+ * Decides when the relay tells a client that it sends too much. The pauses must take more than half of the last ten
+ * seconds. The client hears of it at most once in ten seconds. Source: docs/protocol.md#frames.
  */
 export class SlowDown {
   /** Milliseconds of pauses in each of the last seconds, in a ring. */
@@ -37,7 +37,7 @@ export class SlowDown {
   #second = 0;
   #toldAt = Number.NEGATIVE_INFINITY;
 
-  /** So much of a pause is over. True when the client is to be told. @param now monotonic ms. */
+  /** A part of a pause is over. @param now monotonic ms. @returns true if the relay must tell the client. */
   paused(pausedMs: number, now: number): boolean {
     this.#moveTo(Math.floor(now / 1000));
     this.#pausedMs[this.#second % SECONDS] = (this.#pausedMs[this.#second % SECONDS] as number) + pausedMs;
@@ -55,15 +55,18 @@ export class SlowDown {
   }
 }
 
-/** Who is paused. */
+/** The owner of the pauses. */
 export interface PausesOwner {
-  /** The client is to be told that it sends too much. */
+  /** The owner must tell the client that it sends too much. */
   tellSlow(): void;
-  /** It may go on. */
+  /** The connection may go on. */
   pauseEnded(): void;
 }
 
-/** The pauses of one connection whose rate is used up: one at a time, each counted a second of it at a time. */
+/**
+ * The pauses of one connection whose rate is used up. A connection has one pause at a time. A long pause is counted in
+ * parts.
+ */
 export class Pauses {
   readonly #owner: PausesOwner;
   readonly #slowDown = new SlowDown();
@@ -77,7 +80,7 @@ export class Pauses {
     this.#owner = owner;
   }
 
-  /** Begins a pause, or prolongs the one that is under way. */
+  /** Begins a pause, or prolongs the current pause. */
   begin(waitMs: number): void {
     const now = performance.now();
     if (this.#timer !== undefined) {
@@ -89,7 +92,7 @@ export class Pauses {
     this.#wakeIn(waitMs);
   }
 
-  /** Ends the pause; nothing follows it. */
+  /** Ends the pause without a call to the owner. */
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -103,7 +106,7 @@ export class Pauses {
     const now = performance.now();
     if (this.#slowDown.paused(now - this.#countedUntil, now)) this.#owner.tellSlow();
     this.#countedUntil = now;
-    // Timers are whole milliseconds, and may come a fraction of one too early.
+    // A timer counts whole milliseconds, and may fire a fraction of a millisecond too early.
     if (this.#until - now >= 1) {
       this.#wakeIn(this.#until - now);
       return;
@@ -113,50 +116,51 @@ export class Pauses {
   }
 }
 
-/** What is the same for all connections of a pod. */
+/** The parts that all connections of a pod share. */
 export interface ThrottleContext extends PodRates {
   readonly scheduler: FairScheduler;
   /** The frame for a client that sends too much. */
   readonly slowDownNotice: string;
 }
 
-/** Why throttle pauses a connection: a text waits for its turn, or a rate is used up. */
+/** The reason for a pause: a text waits for its turn, or a rate is used up. */
 export type ThrottlePause = "turn" | "rate";
 
-/** What throttle needs of its connection. */
+/** The connection, as its throttle sees it. */
 export interface ThrottleOwner {
   readonly isClosing: boolean;
-  /** The counts of its client address. They identify the address. */
+  /** The counts of the client address. They identify the address. */
   readonly addressCounts: object;
   takeIn(text: string): void;
-  /** No frame comes in from here on until `resume`. */
+  /** From now on no frame comes in until `resume`. */
   pause(reason: ThrottlePause): void;
   resume(reason: ThrottlePause): void;
   send(text: string): void;
-  /** @param principal whose limit it is; undefined for a limit of the connection. */
+  /** @param principal the principal that has the limit. Undefined for a limit of the connection. */
   limitReached(limit: LimitName, principal?: Principal): void;
   /** Ends the connection because of a limit. */
   closeFor(limit: LimitName): void;
 }
 
-/** Where the text of an unregistered connection is. Texts of a registered connection wait for nothing but their rate. */
+/** The place of an unregistered connection's text. Texts of a registered connection wait only for their rate. */
 type ThrottleState =
-  /** There is none. */
+  /** There is no text. */
   | "flowing"
-  /** Behind texts of other unregistered connections. */
+  /** The text waits for texts of other unregistered connections. */
   | "awaiting_turn"
-  /** In intake. */
+  /** The text is in intake. */
   | "awaiting_answer";
 
 /**
- * The largest control frame: header, mask and payload. A chunk of at most this size is read before its bytes are there, so that a
- * client gets its ping or close answered although others used up the bytes of its key. Source: RFC 6455, sections 5.2 and 5.5.
+ * The largest control frame: header, mask and payload. The pod reads a chunk of at most this size without waiting for
+ * tokens. So a client gets an answer to its ping or close even if others used up the bytes of its key. Source: RFC
+ * 6455, sections 5.2 and 5.5.
  */
 const CONTROL_FRAME_BYTES = 2 + 4 + 125;
 
 /**
- * Rate limits of what one connection sends, between socket and intake. Above a rate the connection is paused until its next
- * token. Nothing is dropped or refused. Before the first valid envelope the pod takes in one text at a time, in turn with
+ * Rate limits of one connection, between socket and intake. Above a rate the pod pauses the connection until the next
+ * token. It drops and refuses nothing. Before the first valid envelope it takes in one text at a time, in turn with
  * other unregistered connections. Source: docs/protocol.md#limits.
  */
 export class Throttle implements TurnTaker, PausesOwner {
@@ -165,11 +169,11 @@ export class Throttle implements TurnTaker, PausesOwner {
   #state: ThrottleState = "flowing";
   /** The text that waits for its turn, or for its token. */
   #waiting: string | undefined;
-  /** True when the next chunk was put back before, and its bytes were taken then. */
+  /** True if the next chunk was put back, and its tokens were taken then. */
   #isPaid = false;
-  /** True when a pause was counted since the last chunk came. */
+  /** True if a pause was counted since the last chunk came. */
   #isPauseCounted = false;
-  /** Bytes since the last text was whole, without the rest of its chunk. */
+  /** Bytes since the last complete text, without the rest of its chunk. */
   #unfinishedBytes = 0;
   /** Undefined from the first valid envelope on. */
   #allowance: Allowance | undefined = new Allowance();
@@ -187,14 +191,15 @@ export class Throttle implements TurnTaker, PausesOwner {
     return this.#owner.addressCounts;
   }
 
-  /** True while a text of the unregistered connection, which may be a register, waits for its turn or its answer. */
+  /** True while a text of the unregistered connection waits for its turn or its answer. The text may be a register. */
   get hasPendingText(): boolean {
     return this.#state !== "flowing";
   }
 
   /**
-   * A chunk came from the socket. False when it must not be read before the pause is over, and is to come again then. Frames cost the
-   * pod as soon as they are read, and Node reads a chunk of each readable connection before it does anything else.
+   * A chunk came from the socket. Frames cost the pod as soon as ws reads them. Node reads a chunk of each readable
+   * connection before it does anything else.
+   * @returns false if the chunk must wait until the pause is over. The caller puts it back.
    */
   admits(count: number): boolean {
     if (this.#rates === undefined || this.#isPaid) {
@@ -221,8 +226,8 @@ export class Throttle implements TurnTaker, PausesOwner {
   }
 
   /**
-   * A chunk was handed over, or its rest waits. ws keeps a whole chunk while it needs a part of it: a text that never ends, with
-   * pongs between its fragments, would keep all that its client ever sent in memory.
+   * A chunk was handed over, or its rest waits. ws keeps a whole chunk while it needs a part of it. A text that never
+   * ends, with pongs between its fragments, would fill the memory.
    */
   bytes(count: number): void {
     this.#unfinishedBytes += count;
@@ -231,13 +236,13 @@ export class Throttle implements TurnTaker, PausesOwner {
       return;
     }
     this.#allowance?.takeBytes(count);
-    // A text that is pending may be a register, after which the allowance no longer holds.
+    // A pending text may be a register, and the allowance ends with a register.
     if (!this.hasPendingText) this.#enforceAllowance();
   }
 
   /**
-   * A ping or pong came. It costs its sender what an envelope costs. The connection has separate tokens for them, since a client
-   * does not know when it is paused.
+   * A ping or pong came. It costs its sender as much as an envelope. The connection has separate tokens for pings and
+   * pongs, because a client does not know when it is paused.
    */
   control(): void {
     if (this.#rates === undefined) this.#takeFrame();
@@ -245,13 +250,13 @@ export class Throttle implements TurnTaker, PausesOwner {
     else this.#owner.closeFor("pings");
   }
 
-  /** The first valid envelope came in. @param holders those whose rates it counts for. */
+  /** The first valid envelope came in. @param holders the holders whose rates it counts for. */
   registered(holders: readonly RateHolder[]): void {
     this.#allowance = undefined;
     this.#rates = new ConnectionRates(this.#context, holders);
   }
 
-  /** This principal signed an envelope of this agent of the connection. It pays for the envelope. */
+  /** This principal signed an envelope of this agent of the connection, and pays for the envelope. */
   sentBy(principal: Principal, agent: string, text: string): void {
     if (this.#rates !== undefined && !this.#rates.isOf(principal, agent)) {
       this.#throttle(this.#rates.countFor(principal, agent, Buffer.byteLength(text)));
@@ -264,7 +269,10 @@ export class Throttle implements TurnTaker, PausesOwner {
     this.#takeInWaiting();
   }
 
-  /** Nothing of the connection is in flight. The connection is read again in a later tick: the caller is still at the last text. */
+  /**
+   * Nothing of the connection is in flight. The pod reads it again in a later tick, because the caller still handles
+   * the last text.
+   */
   answered(): void {
     if (this.#state !== "awaiting_answer") return;
     this.#state = "flowing";
@@ -301,7 +309,7 @@ export class Throttle implements TurnTaker, PausesOwner {
     if (text !== undefined) this.#owner.takeIn(text);
   }
 
-  /** Begins or prolongs a pause. False when there is nothing to wait for. */
+  /** Begins or prolongs a pause. @returns false if there is nothing to wait for. */
   #throttle(wait: RateWait | null): boolean {
     if (wait === null || this.#owner.isClosing) return false;
     this.#owner.pause("rate");
@@ -312,7 +320,7 @@ export class Throttle implements TurnTaker, PausesOwner {
     return true;
   }
 
-  /** False when there were too many frames before the first valid envelope. The connection is closed then. */
+  /** Closes the connection after too many frames before the first valid envelope. @returns false if so. */
   #takeFrame(): boolean {
     if (this.#allowance === undefined || this.#allowance.takeFrame()) return true;
     this.#owner.closeFor("unregistered_intake");
