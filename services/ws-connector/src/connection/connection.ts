@@ -37,7 +37,10 @@ export interface ConnectionEvents {
   readonly registered: (connection: Connection) => void;
   /** The connection sends an error frame that answers no envelope. */
   readonly refused: (code: ErrorCode) => void;
-  /** A limit against abuse paused or closed the connection. @param principal that reached the limit; undefined before a register. */
+  /**
+   * A limit against abuse paused or closed the connection.
+   * @param principal the principal that reached the limit. Undefined before a register.
+   */
   readonly limitReached: (limit: LimitName, principal: Principal | undefined) => void;
   /** The connection's agents can no longer get deliveries, or can again. */
   readonly congestionChanged: (connection: Connection) => void;

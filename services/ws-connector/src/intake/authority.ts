@@ -11,7 +11,10 @@ import type { HeldCredentials } from "relay-window/presence/route-restoring.ts";
 import { ConnectionCredentials } from "../agents/credentials.ts";
 import type { Connection } from "../connection/connection.ts";
 
-/** Refusals that are forgiven for one release: what a client may have under way. Another agent may have the same key. */
+/**
+ * Refusals that do not count after one release: the envelopes that a client may have under way. Another agent may have
+ * the same key.
+ */
 const MOST_FORGIVEN = 256;
 const FORGIVEN: ReadonlySet<ErrorCode> = new Set(["unknown_key", "key_not_allowed", "not_registered"]);
 
@@ -23,17 +26,17 @@ interface Release {
 }
 
 /**
- * What allows a connection to act for its agents: the keys file, and the credentials that its registers brought.
+ * Decides if a connection may act for its agents: by the keys file, and by the credentials that its registers brought.
  * Source: docs/protocol.md#keys, docs/protocol.md#credentials.
  */
 export class Authority {
   readonly #keys: KeyStore;
-  /** What envelopes are judged by on every connection. */
+  /** The hosts and keys that every connection judges envelopes by. */
   readonly known: KnownKeys;
-  /** Agents that were released lately, by connection: their client goes on for a moment, in good faith. */
+  /** Recently released agents, by connection. Their client may still send for a moment, in good faith. */
   readonly #releases = new WeakMap<Connection, Map<string, Release>>();
 
-  /** @param options.hosts the names of this relay, which a register may be meant for. */
+  /** @param options.hosts the names of this relay that a register may be meant for. */
   constructor(options: { keys: KeyStore; hosts: ReadonlySet<string> }) {
     const { keys, hosts } = options;
     this.#keys = keys;
@@ -52,7 +55,10 @@ export class Authority {
     connection.credentials.presented(credential);
   }
 
-  /** Acceptance answered a register. Without an answer it may have been accepted, and stays presented. */
+  /**
+   * Acceptance answered a register. Without an answer the register may have been accepted, so its credential stays
+   * presented.
+   */
   answered({ credentials }: Connection, { credential }: VerifiedEnvelope, acceptance: Acceptance): void {
     if (credential === undefined || credentials === undefined) return;
     const isGranted = "about" in acceptance && acceptance.about === "presence" && acceptance.epoch !== null;
@@ -61,7 +67,7 @@ export class Authority {
     else if (!isUnanswered) credentials.refused(credential);
   }
 
-  /** What is kept of the credentials of a register's or heartbeat's agent; undefined where its key is listed. */
+  /** The record of the agent's credentials for a register or heartbeat. Undefined if the agent's key is listed. */
   keptCredential(
     connection: Connection,
     { envelope, keyId, credential: presented }: VerifiedEnvelope,
@@ -71,23 +77,28 @@ export class Authority {
     return { expiresAt, presented };
   }
 
-  /** Unix ms at which the agent's last credential ends; undefined where the key is listed, or no credential is held any more. */
+  /**
+   * Unix ms: when the agent's last credential ends. Undefined if the key is listed, or the connection holds no
+   * credential.
+   */
   credentialEnd({ credentials }: Connection, keyId: string, agent: string): number | undefined {
     return isCredentialKey(keyId) ? credentials?.lastEnd(agent, this.#keys.ring) : undefined;
   }
 
-  /** The credentials of the agent that hold now; undefined where its key is listed. */
+  /** The agent's credentials that are valid now. Undefined if its key is listed. */
   heldCredentials({ credentials }: Connection, agent: string): HeldCredentials | undefined {
     return credentials?.holding(agent, this.#keys.ring, Date.now());
   }
 
-  /** False for the key of a credential that the connection does not hold for the agent, or not any more. */
+  /** False for a credential key that the connection does not hold, or no longer holds, for the agent. */
   knows({ credentials }: Connection, keyId: string, agent: string): boolean {
     if (!isCredentialKey(keyId)) return true;
     return credentials?.keyOf(keyId, agent, this.#keys.ring, Date.now())?.mayAct(agent) ?? false;
   }
 
-  /** True when a key, or another credential of the agent, allows it now. @param key its identity in the key ring. */
+  /**
+   * True if the key, or another credential of the agent, allows the agent now. @param key its identity in the key ring.
+   */
   mayAct({ credentials }: Connection, key: string, agent: string): boolean {
     const { ring } = this.#keys;
     const now = Date.now();
@@ -95,29 +106,29 @@ export class Authority {
     return credentials?.mayAct(agent, ring, now) ?? false;
   }
 
-  /** True when the principal may bring agents that nobody listed one by one. */
+  /** True if the principal may bring agents that the keys file does not list one by one. */
   hasNamespace({ keyId, issuer }: Pick<VerifiedEnvelope, "keyId" | "issuer">): boolean {
     return issuer !== undefined || this.#keys.ring.hasNamespace(keyId, Date.now());
   }
 
-  /** True when the key of an envelope, or its issuer, may speak for whom it is sent to, too. */
+  /** True if the key or issuer of an envelope may also speak for its recipient. */
   speaksForTarget({ envelope, keyId, issuer }: VerifiedEnvelope): boolean {
     return this.#keys.ring.speaksFor({ keyId, issuer }, envelope.to ?? "", Date.now());
   }
 
-  /** Who brought an agent of a connection. @param key its identity in the key ring. */
+  /** The principal that brought an agent of a connection. @param key its identity in the key ring. */
   bringerOf({ credentials }: Connection, key: string, agent: string): AgentBringer {
     const keyId = keyIdOf(key);
     const signer = { keyId, issuer: isCredentialKey(keyId) ? credentials?.issuerOf(agent) : undefined };
     return { principal: principalOf(signer), hasNamespace: this.hasNamespace(signer) };
   }
 
-  /** True when the agent was released from the connection a moment ago. */
+  /** True if the agent was released from the connection a moment ago. */
   hasReleased(connection: Connection, agent: string): boolean {
     return this.#latelyOf(connection, Date.now()).has(agent);
   }
 
-  /** Its agent is released. @returns why. */
+  /** The agent is released. @returns the reason. */
   released(connection: Connection, agent: string): ReleaseReason {
     const { credentials } = connection;
     const now = Date.now();
@@ -129,12 +140,12 @@ export class Authority {
     return reason;
   }
 
-  /** Its agent has another connection: what it could sign for it with is of no use here. */
+  /** Another connection took the agent over. The agent's credentials are of no use here. */
   lost({ credentials }: Connection, agent: string): void {
     credentials?.forget(agent);
   }
 
-  /** True for a refusal that does not count: of an envelope that its client may have sent before it knew of a release. */
+  /** True for a refusal that does not count. The client may have sent the envelope before it knew of a release. */
   isForgiven(connection: Connection, code: ErrorCode, from: string | undefined): boolean {
     if (!FORGIVEN.has(code)) return false;
     const release = from === undefined ? undefined : this.#releases.get(connection)?.get(from);

@@ -1,13 +1,16 @@
 import type { Acceptance, AcceptanceItem, Prepared } from "relay-window/acceptance/acceptance.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 
-/** For so long a decision is taken to its requester again. */
+/** How long a pod repeats the last step of a decision. */
 const REPEATED_MS = 30_000;
 export const DECISION_REPEAT_MS = 1000;
-/** With payloads as long as they may be these hold 32 MB; of more than that their senders alone repeat them. */
+/**
+ * Most decisions that a pod repeats. They hold 32 MB if payloads have their maximum size. Only the senders repeat
+ * further decisions.
+ */
 const MOST = 1000;
 
-/** A session decision that is in effect, on its way to acceptance. */
+/** A session decision in effect, on its way to acceptance. */
 export type PreparedItem = Omit<AcceptanceItem, "done">;
 
 interface Repeat {
@@ -18,13 +21,13 @@ interface Repeat {
 }
 
 /**
- * Decisions that are in effect, and whose last step had no answer: it is done again until it has one, whether their sender is still
- * there or not, so that the requester gets the decision, or it is kept for it. The guard knows what was accepted.
- * Source: docs/redis.md#sessions.
+ * Decisions in effect whose last step had no answer. The pod repeats that step until it has an answer, even if the
+ * sender is gone. So the requester gets the decision, or Redis keeps it for the requester. The guard knows which
+ * decisions were accepted. Source: docs/redis.md#sessions.
  */
 export class DecisionRepeats {
   readonly #acceptor: Pick<Acceptor, "accept">;
-  /** By text. */
+  /** By canonical text. */
   readonly #repeats = new Map<string, Repeat>();
 
   constructor(acceptor: Pick<Acceptor, "accept">) {
@@ -41,7 +44,7 @@ export class DecisionRepeats {
     this.#repeats.set(item.text, { item, endsAt: now + REPEATED_MS, isUnderWay: false });
   }
 
-  /** Does the last step of each again. @param now monotonic ms. */
+  /** Repeats the last step of each decision. @param now monotonic ms. */
   flush(now: number): void {
     for (const [text, repeat] of this.#repeats) {
       if (repeat.isUnderWay) continue;
@@ -61,22 +64,22 @@ export class DecisionRepeats {
 }
 
 /**
- * A session.approve, a session.reject and, over several partitions, a session.request are prepared before their acceptance: a
- * decision takes effect in the session's partition, a request is counted in the others. A connection's queue waits
- * meanwhile, so that nothing overtakes the envelope. Once asked, the session's partition may have decided: the acceptance
- * follows even if the connection closes meanwhile, for the requester must hear of a decision in effect. Pure.
- * Source: docs/protocol.md#sessions.
+ * A session.approve or session.reject is prepared before its acceptance: it takes effect in the session's partition.
+ * Over several partitions a session.request is also prepared: the other partitions count it. Until then the
+ * connection's queue waits, so that nothing overtakes the envelope. Once asked, the session's partition may have
+ * decided. Then the acceptance follows even if the connection closes, because the requester must hear of a decision in
+ * effect. Pure. Source: docs/protocol.md#sessions.
  */
 export type PreparationState =
-  /** None is at the head of the queue, or nothing has been asked yet. */
+  /** The head of the queue needs no preparation, or its preparation has not begun. */
   | { readonly kind: "idle" }
-  /** No answer yet. */
+  /** The preparation has no answer yet. */
   | { readonly kind: "preparing" }
   | Done
   | Refused;
 
 export type PreparationEvent =
-  /** The queue hands over the envelope at its head; it may do so again while the envelope waits there. */
+  /** The queue hands over the envelope at its head. It may hand it over again while the envelope waits there. */
   { readonly kind: "handed_over" } | Done | Refused;
 
 interface Done {
@@ -84,7 +87,7 @@ interface Done {
   readonly prepared: Prepared;
 }
 
-/** A decision is not in effect as far as its answer tells, or a count had none. */
+/** The answer does not say that a decision is in effect, or a count had no answer. */
 interface Refused {
   readonly kind: "refused";
   readonly answer: Acceptance;
@@ -94,7 +97,7 @@ export type PreparationEffect =
   | { readonly kind: "wait" }
   /** Asks for the preparation. */
   | { readonly kind: "prepare" }
-  /** Lets the queue hand over its head again. */
+  /** Makes the queue hand over its head again. */
   | { readonly kind: "advance" }
   /** Goes on to acceptance. */
   | { readonly kind: "accept"; readonly prepared: Prepared }
@@ -109,7 +112,7 @@ export interface PreparationStep {
 export const IDLE: PreparationState = { kind: "idle" };
 const PREPARING: PreparationState = { kind: "preparing" };
 
-/** State × event. It is asked for once, in `preparing`: no other state gets its answer. */
+/** State × event. The preparation is asked for once, so only `preparing` gets an answer. */
 // biome-ignore format: a table
 const TRANSITIONS: Table = {
   idle:      { handed_over: ask,      prepared: stay, refused: stay },

@@ -31,10 +31,10 @@ import {
   type WaitingEnvelope,
 } from "./verification-queue.ts";
 
-/** Envelopes of one connection in flight at once; beyond that its socket is not read. */
+/** Most envelopes of one connection in flight. Above this the pod does not read its socket. */
 const MAX_IN_FLIGHT = 256;
 
-/** What all intakes of a pod share. */
+/** The parts that all intakes of a pod share. */
 export interface IntakeDependencies {
   readonly verifier: EnvelopeVerifier;
   readonly authority: Authority;
@@ -49,8 +49,8 @@ export interface IntakeDependencies {
 }
 
 /**
- * Intake of one connection: decode … authority (the steps shared with the self-test) → ownership → acceptance → ack. When the
- * connection closes, envelopes in flight are discarded, except for a session decision that may be in effect.
+ * Intake of one connection: decode … authority (the steps shared with the self-test) → ownership → acceptance → ack.
+ * When the connection closes, the pod discards envelopes in flight, except a session decision that may be in effect.
  * Source: docs/protocol.md#frames.
  */
 export class Intake {
@@ -65,7 +65,7 @@ export class Intake {
   readonly #acks: Pick<Distribution, "observe">;
   readonly #queue: VerificationQueue;
   #accepting = 0;
-  /** Of the envelope at the head of the queue. */
+  /** The preparation of the envelope at the head of the queue. */
   #preparation: PreparationState = IDLE;
   /** When the envelope at the head of the queue came in, monotonic ms. */
   #headCameAt = 0;
@@ -91,7 +91,10 @@ export class Intake {
     });
   }
 
-  /** Never throws: a fault is answered with `internal_error`, and no other connection notices it. @param cameAt monotonic ms. */
+  /**
+   * Never throws. It answers a fault with `internal_error`, and no other connection notices. @param cameAt monotonic
+   * ms.
+   */
   receive(text: string, cameAt: number): void {
     this.#guard(text, () => this.#receive(text, cameAt));
     this.#adjustReading();
@@ -112,15 +115,16 @@ export class Intake {
   }
 
   /**
-   * Checks an envelope whose key an earlier register may bring. It is the head of the queue, so only answers to registers can be
-   * outstanding. Its text is not checked before they came, since this is called again for each text that comes in until then.
+   * Checks an envelope whose key an earlier register may bring. The envelope is the head of the queue, so only answers
+   * to registers can be missing. Until they come, the check stays cheap, because every text that comes in calls this
+   * again.
    */
   #recheck({ text, keyId, agent }: WaitingEnvelope): Refusal | Candidate | undefined {
     const isDecided = !this.#connection.agents.hasPending || this.#authority.knows(this.#connection, keyId, agent);
     return isDecided ? this.#check(text) : undefined;
   }
 
-  /** Handles the head of the queue; false while it must wait there. */
+  /** Handles the head of the queue. @returns false while it must wait there. */
   #handle(result: Refusal | VerifiedEnvelope, arrival: Arrival): boolean {
     if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
     this.#headCameAt = arrival.cameAt;
@@ -163,9 +167,9 @@ export class Intake {
     return true;
   }
 
-  /** A heartbeat that changes nothing but when its agent was last heard needs no answer at once. */
+  /** A heartbeat that changes only the time at which its agent was last heard needs no answer at once. */
   #gather(verified: VerifiedEnvelope, { epoch }: OwnedAgent, heardAt: number): void {
-    // It ends a row of refusals in the order of arrival, not when it is written.
+    // The heartbeat ends a row of refusals in the order of arrival, not when it is written.
     this.#connection.noteValid(principalOf(verified), verified.envelope.from);
     this.#noteSigner(verified);
     const flag = new CongestionFlag(this.#connection);
@@ -195,7 +199,7 @@ export class Intake {
     else this.#registrar.heard(this.#connection, verified, answer, (refused) => this.#answerOwned(verified, refused));
   }
 
-  /** A heartbeat takes no agent back that its connection has lost since the heartbeat came in. */
+  /** If the connection lost the agent after the heartbeat came in, the heartbeat does not take the agent back. */
   #acceptAfterAll(verified: VerifiedEnvelope): void {
     const { from } = verified.envelope;
     if (this.#connection.isClosing) return;
@@ -268,7 +272,7 @@ export class Intake {
     return this.#applyPreparation(verified, { kind: "handed_over" });
   }
 
-  /** True when the head of the queue is done. */
+  /** @returns true if the head of the queue is done. */
   #applyPreparation(verified: VerifiedEnvelope, event: PreparationEvent): boolean {
     const { state, effect } = preparationStep(this.#preparation, event);
     this.#preparation = state;
@@ -293,10 +297,10 @@ export class Intake {
     const flag = isPresence(verified) ? new CongestionFlag(this.#connection) : undefined;
     const cameAt = this.#headCameAt;
     const item = { ...this.#itemOf(verified, flag), prepared, span };
-    // Either `done` is called in a later turn of the event loop, or this throws.
+    // `accept` throws, or it calls `done` in a later turn of the event loop.
     this.#acceptor.accept({
       ...item,
-      // A decision that comes this far is in effect, and must reach its requester.
+      // A decision at this point is in effect, and must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
         this.#accepting -= 1;
@@ -312,7 +316,7 @@ export class Intake {
     this.#accepting += 1;
   }
 
-  /** @param flag of a register or heartbeat. */
+  /** @param flag only for a register or heartbeat. */
   #itemOf(verified: VerifiedEnvelope, flag?: CongestionFlag): Omit<AcceptanceItem, "done"> {
     return {
       envelope: verified.envelope,
@@ -333,7 +337,10 @@ export class Intake {
     this.#responder.answer(this.#connection, verified, acceptance);
   }
 
-  /** Called only for an agent of this connection: no other recipient of the envelope can make its signer pay again. */
+  /**
+   * Called only for an agent of this connection. Otherwise a recipient could send the envelope again and make its
+   * signer pay.
+   */
   #noteSigner(verified: VerifiedEnvelope): void {
     this.#connection.noteSigner(principalOf(verified), verified.envelope.from, verified.text);
   }
@@ -352,7 +359,7 @@ export class Intake {
     this.#responder.failed(this.#connection, idOf(about), err);
   }
 
-  /** Stops or resumes reading from the socket, and ends this intake when nothing is in flight. */
+  /** Pauses or resumes the connection, and ends this intake when nothing is in flight. */
   #adjustReading(): void {
     const inFlight = this.#queue.length + this.#accepting;
     if (inFlight === 0) this.#connection.allAnswered();
@@ -377,8 +384,8 @@ function idOf(about: About): string | undefined {
 }
 
 /**
- * Takes in one text frame; those of heartbeats wait for each other. Most connections are silent most of the time, and have no
- * intake then.
+ * Takes in one text frame. Heartbeats wait for each other. A silent connection has no intake, and most connections are
+ * silent.
  */
 export function receiveText(connection: Connection, text: string, dependencies: IntakeDependencies): void {
   const { batch } = dependencies;
@@ -387,7 +394,7 @@ export function receiveText(connection: Connection, text: string, dependencies: 
     connection.intake ??= new Intake(connection, dependencies);
     connection.intake.receive(text, cameAt);
   };
-  // One that is not registered has its turn now, and answers for all that is done in it.
+  // An unregistered connection has its turn now, and the scheduler measures the time of the turn.
   if (connection.principal === undefined) takeIn();
   else if (mayBeHeartbeat(text)) batch.add(takeIn);
   else {

@@ -13,7 +13,7 @@ import type { Connection } from "../connection/connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "../connection/frames.ts";
 import type { Authority } from "./authority.ts";
 
-/** Outcomes that do not count as refusals in a row: the client may go on with its other agents. */
+/** Outcomes that do not count as refusals in a row, because the client may go on with its other agents. */
 const NO_ROOM = {
   unavailable: { retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs },
   over_capacity: { retryAfterMs: WINDOW_LIMITS.memoryRetryAfterMs },
@@ -21,14 +21,15 @@ const NO_ROOM = {
 } as const;
 
 /**
- * Refusals that a sender could not foresee. They do not count as refusals in a row, because other agents can cause any number of
- * them: a requester replaces its sessions before their decisions come, and a target changes whom it accepts.
+ * Refusals that a sender could not foresee. They do not count as refusals in a row, because other agents can cause any
+ * number of them. For example, a requester replaces its sessions before their decisions come, or a target changes whom
+ * it accepts.
  */
 const UNFORESEEN: ReadonlySet<ErrorCode> = new Set(["session_closed", "unknown_session", "not_accepted_by_target"]);
 
 /**
- * Answers envelopes with acks and error frames. Counts refusals for the metrics, for the key that signed, and for the connection,
- * which is closed after many in a row. Source: docs/protocol.md#frames, docs/protocol.md#errors.
+ * Answers envelopes with acks and error frames. Counts refusals for the metrics, for the key that signed, and for the
+ * connection. Many refusals in a row close the connection. Source: docs/protocol.md#frames, docs/protocol.md#errors.
  */
 export class Responder {
   readonly #authority: Authority;
@@ -39,7 +40,8 @@ export class Responder {
   readonly #logger: Logger;
 
   /**
-   * @param options.refusals error frames, by code. @param options.keyRefusals refusals that the holder of a key got, by key.
+   * @param options.refusals error frames, by code.
+   * @param options.keyRefusals refusals of a key's holder, by key.
    * @param options.baseUrl address of the HTTP surfaces, for links in acks.
    */
   constructor(options: {
@@ -58,7 +60,10 @@ export class Responder {
     this.#logger = options.logger;
   }
 
-  /** Answers what acceptance decided. The registrar acknowledges presence, since its ack tells what waits for the agent. */
+  /**
+   * Answers an envelope after acceptance. The registrar acknowledges presence, because that ack goes with the notices
+   * of sessions.
+   */
   answer(connection: Connection, verified: VerifiedEnvelope, acceptance: Acceptance): void {
     const { envelope } = verified;
     const principal = principalOf(verified);
@@ -89,18 +94,21 @@ export class Responder {
     this.#refuse(connection, code, { envelopeId, detail }, from, principalOf(verified));
   }
 
-  /** Refuses a heartbeat whose connection has lost the agent since it came in. It counts for nobody: the client could not know. */
+  /**
+   * Refuses a heartbeat whose connection lost the agent after it came in. The refusal does not count, because the
+   * client could not know.
+   */
   lostSince(connection: Connection, { envelope }: VerifiedEnvelope): void {
     this.#sendError(connection, "not_registered", { envelopeId: envelope.id });
   }
 
-  /** Answers an envelope whose intake failed through a fault of the relay. Nothing of the envelope is logged. */
+  /** Answers an envelope whose intake failed through a fault of the relay. Logs nothing of the envelope. */
   failed(connection: Connection, envelopeId: string | undefined, err: unknown): void {
     this.#logger.error({ err: withoutMessage(err) }, "the intake of an envelope failed");
     this.#sendError(connection, "internal_error", { envelopeId, retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
   }
 
-  /** Answers what a step of intake refused. */
+  /** Answers an envelope that a step of intake refused. */
   refused(connection: Connection, refusal: Refusal): void {
     const { code, envelopeId, hint, errors, canonicalSha256, from, signer } = refusal;
     const details = { envelopeId, detail: detailOf(refusal), hint, errors, canonicalSha256 };
@@ -109,8 +117,8 @@ export class Responder {
 
   /**
    * @param from the sender that the envelope names, verified or not.
-   * @param signer undefined unless the signature is valid. The refusal counts for the signer only if the connection or its agent
-   * belongs to the signer: any recipient of an envelope can send it again on its own connection.
+   * @param signer undefined unless the signature is valid. The refusal counts for the signer only if the connection or
+   * its agent belongs to the signer. Any recipient of an envelope can send it again on its own connection.
    */
   #refuse(
     connection: Connection,

@@ -3,21 +3,24 @@ import { isRefusal, type Refusal } from "relay-protocol/intake/refusal.ts";
 import type { Candidate, ShapedEnvelope, VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
 import type { EnvelopeVerifier } from "relay-runtime/verification/envelope-verifier.ts";
 
-/** How an envelope came in. */
+/** The arrival of an envelope. */
 export interface Arrival {
   /** Monotonic ms. */
   readonly cameAt: number;
-  /** Whether its connection owned the sender that it names. */
+  /** True if the connection owned the sender that the envelope names. */
   readonly wasOwned: boolean;
 }
 
-/** What is known of an envelope so far: its text, its refusal, or its content. */
+/** The part of an envelope that is known so far: its text, its refusal, or its content. */
 export type About = string | Refusal | ShapedEnvelope;
 
 interface Entry {
   readonly arrival: Arrival;
   about: About;
-  /** Called while the envelope is the head. Undefined while its signatures are being checked, or its key may still come. */
+  /**
+   * Called while the envelope is the head. Returns undefined while its signatures are being checked, or its key may
+   * still come.
+   */
   judge: () => Refusal | VerifiedEnvelope | undefined;
 }
 
@@ -27,7 +30,7 @@ const notYet = () => undefined;
 export interface WaitingEnvelope {
   readonly text: string;
   readonly keyId: string;
-  /** The sender that it names; empty if that is not an agent id. */
+  /** The sender that the envelope names. Empty if it is not an agent id. */
   readonly agent: string;
 }
 
@@ -35,7 +38,7 @@ export interface VerificationQueueOptions {
   readonly verifier: EnvelopeVerifier;
   /** Handles the head of the queue. False keeps it there until the next `advance`. */
   readonly handle: (result: Refusal | VerifiedEnvelope, arrival: Arrival) => boolean;
-  /** Checks the head if it waits for its key. Undefined while it must go on waiting: that answer must be cheap. */
+  /** Checks the head if it waits for its key. Returns undefined while it must wait; this answer must be cheap. */
   readonly recheck: (waiting: WaitingEnvelope) => Refusal | Candidate | undefined;
   /** A fault of the relay has ended this envelope. */
   readonly failed: (about: About, err: unknown) => void;
@@ -44,8 +47,8 @@ export interface VerificationQueueOptions {
 }
 
 /**
- * The envelopes of one connection between parsing and acceptance. Signatures are checked in parallel. Verified and refused
- * envelopes are handed over in the order of arrival. Source: docs/protocol.md#frames.
+ * The envelopes of one connection between parsing and acceptance. The queue checks signatures in parallel. It hands
+ * over verified and refused envelopes in the order of arrival. Source: docs/protocol.md#frames.
  */
 export class VerificationQueue {
   readonly #entries: Entry[] = [];
@@ -73,7 +76,7 @@ export class VerificationQueue {
     this.advance();
   }
 
-  /** Hands over from the head on, until an envelope is not verified yet or `handle` keeps it. */
+  /** Hands over envelopes from the head, until one is not verified yet or `handle` keeps it. */
   advance(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -104,7 +107,9 @@ export class VerificationQueue {
     }
   }
 
-  /** False when the head is not verified yet or is kept. A head that fails is dropped: it would fail again. */
+  /**
+   * Drops a head that fails, because it would fail again. @returns false if the head is not verified yet, or is kept.
+   */
   #handOverHead(): boolean {
     const head = this.#entries[0];
     if (head === undefined) return false;
@@ -123,7 +128,7 @@ export class VerificationQueue {
     const result = head.judge();
     if (result === undefined) return false;
     const isDone = this.#options.handle(result, head.arrival);
-    // An envelope is judged once, however often it is handed over.
+    // The queue judges an envelope once, even if it hands it over several times.
     if (!isDone) head.judge = () => result;
     return isDone;
   }
@@ -137,7 +142,10 @@ export class VerificationQueue {
   }
 }
 
-/** The key and agent for which an earlier register may bring a credential. Until its answer the envelope must not be refused. */
+/**
+ * The key and agent for which an earlier register may bring a credential. Until that register has an answer, the pod
+ * must not refuse the envelope.
+ */
 export function awaitedKeyOf(checked: Refusal | Candidate): Omit<WaitingEnvelope, "text"> | undefined {
   if (isRefusal(checked)) {
     const { credentialKey: keyId, from: agent = "" } = checked;

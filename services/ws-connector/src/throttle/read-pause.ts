@@ -21,7 +21,10 @@ const PAUSE_BITS: Readonly<Record<Reason, number>> = {
   others: 32,
 };
 
-/** Frames of one connection before others have their turn. A chunk has fewer envelopes, but up to 10,000 empty frames. */
+/**
+ * Frames of one connection before others have their turn. A chunk can have 10,000 empty frames, but fewer envelopes
+ * than this.
+ */
 const FRAMES_AT_ONCE = 256;
 const NOTHING = Buffer.alloc(0);
 
