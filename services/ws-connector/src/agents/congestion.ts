@@ -2,8 +2,8 @@ import type { CongestionMarks } from "relay-window/presence/routes.ts";
 import type { Connection } from "../connection/connection.ts";
 
 /**
- * The congestion that one call carries: of a register, a heartbeat or a restored route. A cluster may carry calls out in
- * another order. So a flag that has changed by the end of its call is sent again.
+ * The congestion flag of one call: a register, a heartbeat or a restored route. A cluster may carry out calls in
+ * another order. So the pod sends a flag again if it has changed by the end of its call.
  */
 export class CongestionFlag {
   readonly #connection: Pick<Connection, "isCongested" | "congestionChanged">;
@@ -13,13 +13,13 @@ export class CongestionFlag {
     this.#connection = connection;
   }
 
-  /** The flag for the call that is made now. */
+  /** The flag for the call that begins now. */
   carry(): boolean {
     this.#carried = this.#connection.isCongested;
     return this.#carried;
   }
 
-  /** The call is over: Redis will not carry it out any more. */
+  /** The call is over: Redis will not carry it out later. */
   settled(): void {
     if (this.#carried !== undefined && this.#carried !== this.#connection.isCongested)
       this.#connection.congestionChanged();
@@ -27,9 +27,9 @@ export class CongestionFlag {
 }
 
 /**
- * Has the routes of a connection say whether it is congested: those of all its agents, the ones whose register is under way
- * included. One call at a time, each with what is true when it is sent; what Redis did not take is sent again with each
- * `flush`. Registers, heartbeats and restored routes carry the same, as a `CongestionFlag`.
+ * Marks the routes of congested connections in Redis. This includes routes whose register is under way. One call runs
+ * at a time, and carries the state at sending. Each `flush` sends again the marks that Redis did not take. Registers,
+ * heartbeats and restored routes carry the same flag (`CongestionFlag`).
  */
 export class CongestionNotices {
   readonly #marks: CongestionMarks;

@@ -5,42 +5,42 @@ import type { KeyRing, SigningEntry } from "relay-protocol/signing/key-ring.ts";
 import type { CredentialProblem } from "relay-protocol/wire/credential.ts";
 import type { HeldCredentials } from "relay-window/presence/route-restoring.ts";
 
-/** So that a key can be replaced without a gap: the one before it goes on to hold. */
+/** Two, so that a client can replace a key without a gap: the old key stays valid. */
 const MOST_PER_AGENT = 2;
 
-/** What is held of a credential: a connection asks nothing else of it. */
+/** The members of a credential that a connection needs. */
 type Known = Omit<Credential, "signed" | "signature" | "sealingKey" | "audience">;
 
 interface Held {
   readonly credential: Known;
-  /** When it holds, by `#issuers`; undefined until that is asked. */
+  /** When the credential is valid, by `#issuers`. Undefined until a caller asks. */
   term: Validity | undefined;
-  /** Its key, as one that signs envelopes, in memory of its own; undefined until one is signed with it. */
+  /** The key for signature checks, in memory of its own. Undefined until an envelope is signed with it. */
   entry: SigningEntry | undefined;
 }
 
 const NONE: readonly Held[] = [];
 
 /**
- * The credentials that a connection's agents registered with, of each agent the last two. They are judged each time, by the
- * keys file that is and the time that it is. Source: docs/protocol.md#credentials.
+ * The last two credentials that each agent of a connection registered with. Each call judges them by the current keys
+ * file and time. Source: docs/protocol.md#credentials.
  */
 export class ConnectionCredentials {
-  /** Of registers that were accepted, by agent, the newest last. */
+  /** Credentials of accepted registers, by agent. The newest is last. */
   readonly #accepted = new Map<string, readonly Held[]>();
-  /** Of registers without an answer, which may have been accepted. */
+  /** Credentials of registers without an answer, by agent. Redis may have accepted these registers. */
   readonly #unanswered = new Map<string, readonly Held[]>();
-  /** Of the keys file that any of them was judged by last. */
+  /** The issuers of the keys file that last judged a credential here. */
   #issuers: Issuers | undefined;
   #nextEnd = Number.POSITIVE_INFINITY;
 
-  /** A register with it goes to acceptance. */
+  /** A register with this credential goes to acceptance. */
   presented(credential: Credential): void {
     const held = this.#takeUnanswered(credential) ?? heldOf(credential);
     this.#add(this.#unanswered, held, this.#unanswered.get(credential.agent) ?? NONE);
   }
 
-  /** The register with it was accepted. It takes the place of one for the same key. */
+  /** The register with this credential was accepted. The credential replaces an older credential for the same key. */
   accepted(credential: Credential): void {
     const held = this.#takeUnanswered(credential) ?? heldOf(credential);
     const before = this.#accepted.get(credential.agent) ?? NONE;
@@ -51,7 +51,7 @@ export class ConnectionCredentials {
     );
   }
 
-  /** The register with it was refused. */
+  /** The register with this credential was refused. */
   refused(credential: Credential): void {
     this.#takeUnanswered(credential);
   }
@@ -62,8 +62,8 @@ export class ConnectionCredentials {
   }
 
   /**
-   * The key of an accepted credential that holds now: of the agent's own, or, so that its holder learns for whom it may not
-   * sign, of another agent's.
+   * The key of an accepted credential that is valid now: the agent's own, else another agent's. With another agent's
+   * key, the refusal can tell the client that this key may not sign for the agent.
    */
   keyOf(keyId: string, agent: unknown, { issuers }: KeyRing, now: number): SigningEntry | undefined {
     const own = this.#accepted.get(agent as string);
@@ -76,24 +76,24 @@ export class ConnectionCredentials {
     return undefined;
   }
 
-  /** True when a credential of the agent holds now. */
+  /** True if a credential of the agent is valid now. */
   mayAct(agent: string, { issuers }: KeyRing, now: number): boolean {
     const holds = (held: Held) => isValidAt(this.#termOf(held, issuers), now);
     return (this.#accepted.get(agent)?.some(holds) ?? false) || (this.#unanswered.get(agent)?.some(holds) ?? false);
   }
 
-  /** Why the newest credential of the agent does not hold. */
+  /** The reason why the newest credential of the agent is not valid. */
   problemOf(agent: string, ring: KeyRing, now: number): CredentialProblem | undefined {
     const newest = this.#newestOf(agent);
     return newest && ring.issuers.problemOf(newest, now);
   }
 
-  /** Who issued the newest credential of the agent. */
+  /** The issuer of the newest credential of the agent. */
   issuerOf(agent: string): string | undefined {
     return this.#newestOf(agent)?.issuer;
   }
 
-  /** Unix ms at which the last credential of the agent ends; undefined when its issuer does not vouch for any that is held. */
+  /** Unix ms: when the last credential of the agent ends. Undefined if no issuer vouches for a held credential. */
   lastEnd(agent: string, { issuers }: KeyRing): number | undefined {
     let last = Number.NEGATIVE_INFINITY;
     for (const byAgent of [this.#accepted, this.#unanswered]) {
@@ -102,7 +102,7 @@ export class ConnectionCredentials {
     return Number.isFinite(last) ? last : undefined;
   }
 
-  /** Those of accepted registers that hold now; undefined when none does. */
+  /** The credentials of accepted registers that are valid now. Undefined if there are none. */
   holding(agent: string, { issuers }: KeyRing, now: number): HeldCredentials | undefined {
     const holding = (this.#accepted.get(agent) ?? NONE).filter((held) => isValidAt(this.#termOf(held, issuers), now));
     if (holding.length === 0) return undefined;
@@ -110,7 +110,7 @@ export class ConnectionCredentials {
     return { records: holding.map(({ credential }) => credential).toReversed(), expiresAt: Math.max(...ends) };
   }
 
-  /** Unix ms before which none of them ends. Terms of issuers' keys are for the ring to tell. */
+  /** Unix ms: no held credential ends earlier. The key ring knows when issuers' keys end. */
   get nextEnd(): number {
     return this.#nextEnd;
   }
@@ -126,7 +126,7 @@ export class ConnectionCredentials {
     }
   }
 
-  /** The newest that was accepted, else the newest without an answer. */
+  /** The newest accepted credential, else the newest without an answer. */
   #newestOf(agent: string): Known | undefined {
     return (this.#accepted.get(agent) ?? this.#unanswered.get(agent))?.at(-1)?.credential;
   }
@@ -138,15 +138,15 @@ export class ConnectionCredentials {
     return unanswered.find(({ credential }) => credential.token === token);
   }
 
-  /** Adds it, as the newest, to the others of its agent. */
+  /** Adds the credential as the newest of its agent. */
   #add(byAgent: Map<string, readonly Held[]>, held: Held, others: readonly Held[]): void {
     const { agent, expiresAt } = held.credential;
-    // Nearly every list has one member, and no room for more: a spread would leave some.
+    // Nearly every list has one member. A spread would allocate room for more.
     byAgent.set(agent, others.length === 0 ? [held] : [...others, held].slice(-MOST_PER_AGENT));
     this.#nextEnd = Math.min(this.#nextEnd, expiresAt);
   }
 
-  /** The key with this id, where a credential of the list that holds now brought it. */
+  /** The key with this id, if a valid credential of the list brought it. */
   #keyIn(list: readonly Held[], keyId: string, issuers: Issuers, now: number): SigningEntry | undefined {
     for (const held of list) {
       if (held.credential.keyId !== keyId || !isValidAt(this.#termOf(held, issuers), now)) continue;
@@ -156,7 +156,7 @@ export class ConnectionCredentials {
     return undefined;
   }
 
-  /** By the issuers of the keys file that is: of what was judged by another one nothing is left. */
+  /** Judges by the issuers of the current keys file. A new keys file clears the terms by the old file. */
   #termOf(held: Held, issuers: Issuers): Validity {
     if (issuers !== this.#issuers) this.#judgeAnewBy(issuers);
     held.term ??= issuers.holdsDuring(held.credential);
@@ -177,7 +177,7 @@ function heldOf(credential: Credential): Held {
   return { credential: known, term: undefined, entry: undefined };
 }
 
-/** The key in memory of its own: of a piece of Node's pool, it would keep all 64 KiB for as long as it is held. */
+/** Copies the key to memory of its own. A slice of Node's pool would keep the whole pool of 64 KiB in memory. */
 function heldEntryOf(credential: Known): SigningEntry {
   const publicKey = Buffer.allocUnsafeSlow(ED25519_BYTES.key);
   publicKey.set(Buffer.from(credential.publicKey, "base64url"));

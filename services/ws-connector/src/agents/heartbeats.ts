@@ -6,23 +6,23 @@ import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "../connection/connection.ts";
 
-/** How long the text of a heartbeat waits for others, at most. */
+/** Most ms that the text of a heartbeat waits for others. */
 export const BATCH_WAIT_MS = 25;
-/** Most texts that go on at once. More would keep the event loop from texts that do not wait. */
+/** Most texts taken in together. More would delay texts that do not wait. */
 export const MOST_IN_BATCH = 32;
-/** Longer texts do not wait: a batch of them would take too long. */
+/** Longer texts do not wait, because a batch of them would take too long. */
 const LONGEST_TEXT = 1024;
-/** Each heartbeat has this value. In a string of another text its quotes would be escaped. */
+/** Every heartbeat contains this value. Inside a string of another text its quotes would be escaped. */
 const HEARTBEAT = '"agent.heartbeat"';
 
-/** Whether a text may be a heartbeat. It decides only when the text is taken in. */
+/** True if a text may be a heartbeat. This decides only when the text is taken in. */
 export function mayBeHeartbeat(text: string): boolean {
   return text.length <= LONGEST_TEXT && text.includes(HEARTBEAT);
 }
 
 /**
- * Texts of heartbeats, from all connections of a pod, that are taken in together. One alone costs about twice as much, since
- * the processor's caches hold other code by then. Source: docs/redis.md#heartbeat-writer.
+ * Takes in heartbeats of all connections of a pod together. A single heartbeat costs about twice as much, because the
+ * processor's caches hold other code by then. Source: docs/redis.md#heartbeat-writer.
  */
 export class IntakeBatch {
   readonly #logger: Logger;
@@ -33,14 +33,14 @@ export class IntakeBatch {
     this.#logger = logger;
   }
 
-  /** @param takeIn is called once, in the order of the calls of `add`. */
+  /** @param takeIn called once, in the order of the calls of `add`. */
   add(takeIn: () => void): void {
     this.#waiting.push(takeIn);
     if (this.#waiting.length >= MOST_IN_BATCH) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), BATCH_WAIT_MS);
   }
 
-  /** Takes in all that waits. What the caller does next comes after it. */
+  /** Takes in all waiting texts before it returns. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -59,10 +59,9 @@ export class IntakeBatch {
   }
 }
 
-/** A heartbeat that is gathered. */
 export interface GatheredHeartbeat extends OwnedHeartbeat {
   readonly connection: Connection;
-  /** Called once. Null where the heartbeat is to go by acceptance, like any other. */
+  /** Called once. Null means that the heartbeat must go through acceptance. */
   readonly answered: (answer: HeartbeatAnswer) => void;
 }
 
@@ -73,16 +72,16 @@ export interface HeartbeatsOptions {
 }
 
 /**
- * Gathers heartbeats that need no answer at once: those of agents that their connections own. They are written together, with the
- * times at which they came in, several times a second and before any register or release of their agents.
- * Source: docs/redis.md#heartbeat-writer.
+ * Gathers heartbeats of agents that their connections own; these need no answer at once. Writes them together several
+ * times a second, with their times of arrival. A register or release of an agent comes after the agent's gathered
+ * heartbeats. Source: docs/redis.md#heartbeat-writer.
  */
 export class Heartbeats {
   readonly #writer: HeartbeatWriter;
   readonly #channel: PodChannel;
   /** By partition. */
   readonly #waiting: readonly GatheredHeartbeat[][];
-  /** The calls that wait for their answers, each with its heartbeats. */
+  /** Calls without an answer yet, each with its heartbeats. */
   readonly #underWay = new Map<Promise<void>, readonly GatheredHeartbeat[]>();
   readonly #logger: Logger;
 
@@ -100,14 +99,14 @@ export class Heartbeats {
     if (waiting.length === REDIS_LIMITS.routesBatch) this.#flushPartition(partition);
   }
 
-  /** Writes all that is gathered. */
+  /** Writes all gathered heartbeats. */
   flush(): void {
     for (const [partition, waiting] of this.#waiting.entries()) {
       if (waiting.length > 0) this.#flushPartition(partition);
     }
   }
 
-  /** Has heartbeats of a connection written before what its caller sends next. @param agent of one agent; of all without it. */
+  /** Sends gathered heartbeats of a connection before the caller's next call. @param agent undefined for all agents. */
   flushOf(connection: Connection, agent?: string): void {
     const isOf = (heartbeat: GatheredHeartbeat) =>
       heartbeat.connection === connection && (agent === undefined || heartbeat.item.envelope.from === agent);
@@ -117,7 +116,7 @@ export class Heartbeats {
     }
   }
 
-  /** Resolves when every heartbeat of a connection that was gathered before has its answer. */
+  /** Resolves when every gathered heartbeat of a connection has its answer. */
   async settled(connection: Connection): Promise<void> {
     this.flushOf(connection);
     const calls = [...this.#underWay].filter(([, heartbeats]) =>
@@ -145,8 +144,9 @@ export class Heartbeats {
   }
 
   /**
-   * The answer of a heartbeat for which what was true when it came in is not any more: no delivery reaches its agent, which is not to
-   * be called online, or its connection has lost it.
+   * The answer for a heartbeat that Redis must not get any more. Either no delivery reaches its agent, so the agent
+   * must not count as online. Or its connection lost the agent.
+   * @returns undefined if neither is so.
    */
   #changeSince({ item, connection, epoch }: GatheredHeartbeat): HeartbeatAnswer | undefined {
     const agent = item.envelope.from;
@@ -154,7 +154,7 @@ export class Heartbeats {
     return connection.agents.ownedAgent(agent)?.epoch === epoch ? undefined : null;
   }
 
-  /** One that fails stops no other. */
+  /** A failing callback does not stop the others. */
   #answer(heartbeat: GatheredHeartbeat, answer: HeartbeatAnswer): void {
     try {
       heartbeat.answered(answer);

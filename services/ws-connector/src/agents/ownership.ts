@@ -1,10 +1,10 @@
 import type { Route } from "relay-window/presence/routes.ts";
 
 /**
- * What one connection knows about its ownership of one agent. Redis decides who owns an agent. A connection learns of it
- * from the answers to its registers and heartbeats, and from notices of takeovers by other connections. A notice may
- * overtake an answer: while a request is pending, a takeover is only remembered, and compared by its epoch once the last
- * answer is there. Pure. Source: docs/protocol.md#frames, docs/redis.md#acceptance.
+ * One connection's view of its ownership of one agent. Redis decides which connection owns an agent. A connection
+ * learns it from the answers to its registers and heartbeats, and from notices of takeovers by other connections. A
+ * notice may overtake an answer. So a pending request only remembers a takeover, and compares epochs after the last
+ * answer. Pure. Source: docs/protocol.md#frames, docs/redis.md#acceptance.
  */
 export type AgentState = SettledState | Pending;
 
@@ -22,20 +22,20 @@ export interface Owned {
   readonly epoch: number;
   /** Identity of the key that signed the last register or heartbeat that was answered. */
   readonly key: string;
-  /** When the last one was accepted, or before: monotonic ms. */
+  /** Monotonic ms: when the last register or heartbeat was accepted, or earlier. */
   readonly heardAt: number;
-  /** Whom the agent accepts envelopes from (window/limits/principals.ts), as its last register said; undefined where that is not known. */
+  /** The senders that the agent accepts by its last register (window/limits/principals.ts). Undefined if not known. */
   readonly acceptFrom?: string | undefined;
 }
 
-/** Not owned as far as the answers go, but one is missing: Redis may have made this connection the owner. */
+/** Not owned by the answers so far. An answer is missing, so Redis may have made this connection the owner. */
 export interface Unknown {
   readonly kind: "unknown";
-  /** That of the request without an answer. */
+  /** The key of the request without an answer. */
   readonly unansweredKey: string;
 }
 
-/** Owned under `epoch`, or under a newer one: an answer is missing. */
+/** Owned under `epoch` or a newer epoch, because an answer is missing. */
 export interface Uncertain extends Omit<Owned, "kind"> {
   readonly kind: "uncertain";
   readonly unansweredKey: string;
@@ -45,9 +45,9 @@ export interface Uncertain extends Omit<Owned, "kind"> {
 export interface Pending {
   readonly kind: "pending";
   readonly requests: number;
-  /** What the answers so far came to. */
+  /** The state after the answers so far. */
   readonly settled: SettledState;
-  /** The newest epoch of a takeover that came meanwhile; 0, which is older than every epoch, when there was none. */
+  /** The newest epoch of a takeover that came while pending. 0, older than every epoch, if there was none. */
   readonly takeover: number;
 }
 
@@ -58,13 +58,13 @@ export function settled(state: AgentState): SettledState {
   return state.kind === "pending" ? state.settled : state;
 }
 
-/** How the connection owns the agent, or null when it does not. */
+/** The ownership of the agent, or null if the connection does not own it. */
 export function ownedOf(state: AgentState): Owned | Uncertain | null {
   const known = settled(state);
   return known.kind === "owned" || known.kind === "uncertain" ? known : null;
 }
 
-/** The epoch under which the connection owns the agent, or null when it does not. */
+/** The epoch under which the connection owns the agent, or null if it does not own the agent. */
 export function ownedEpoch(state: AgentState): number | null {
   return ownedOf(state)?.epoch ?? null;
 }
@@ -75,7 +75,7 @@ export function isOutcomeUnknown(state: AgentState): boolean {
   return known.kind === "unknown" || known.kind === "uncertain";
 }
 
-/** The keys by which the connection owns the agent or may own it. */
+/** The keys by which the connection owns, or may own, the agent. */
 export function keys(state: AgentState): readonly string[] {
   const known = settled(state);
   if (known.kind === "absent") return [];
@@ -98,22 +98,22 @@ interface Granted {
   readonly epoch: number;
   readonly key: string;
   readonly heardAt: number;
-  /** Of a register, or learned by a heartbeat that took the agent; undefined where the answer says nothing of it. */
+  /** From the register, or from a heartbeat that took the agent. Undefined if the answer does not tell. */
   readonly acceptFrom?: string | undefined;
 }
 
-/** Nothing came of it: a refusal, the repeat of another connection's register, or Redis was not asked at all. */
+/** The request changed nothing: a refusal, the repeat of another connection's register, or no call to Redis. */
 interface NotGranted {
   readonly kind: "not_granted";
 }
 
-/** There was no answer in time. */
+/** No answer came in time. */
 interface Unanswered {
   readonly kind: "unanswered";
   readonly key: string;
 }
 
-/** A heartbeat was taken of the agent as the connection owned it: it gives nothing. */
+/** Redis took a heartbeat of an owned agent. It changes only `heardAt`. */
 interface Heard {
   readonly kind: "heard";
   readonly epoch: number;
@@ -126,19 +126,19 @@ interface Superseded {
   readonly epoch: number;
 }
 
-/** The connection gives the agent up: it closes, or a key no longer allows the agent. */
+/** The connection gives up the agent: it closes, or a key no longer allows the agent. */
 interface Released {
   readonly kind: "released";
 }
 
-/** The next state, and the only effect that there is: the client is told of a takeover. */
+/** The next state, and the only effect: to tell the client of a takeover. */
 export interface Step<Next extends AgentState = AgentState> {
   readonly state: Next;
   /** Epoch of the takeover to tell of, or null. */
   readonly supersededBy: number | null;
 }
 
-/** State × event. The answers of a pending agent go by the row of its settled state. */
+/** State × event. For a pending agent, an answer follows the row of its settled state. */
 // biome-ignore format: a table
 const TRANSITIONS: Table = {
   absent:    { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   heard: stay,    superseded: stay,     released: stay },
@@ -202,12 +202,12 @@ function toUncertain(state: Owned | Uncertain, event: Unanswered): Step<Uncertai
   return next({ kind: "uncertain", epoch, key, heardAt, acceptFrom, unansweredKey: event.key });
 }
 
-/** What was heard under another epoch says nothing of this one. */
+/** A heartbeat under another epoch tells nothing about this epoch. */
 function hear(state: Owned | Uncertain, { epoch, heardAt }: Heard): Step<Owned | Uncertain> {
   return next(epoch === state.epoch ? { ...state, heardAt: Math.max(state.heardAt, heardAt) } : state);
 }
 
-/** An uncertain agent may have been taken back by the request without an answer. */
+/** The request without an answer may have taken an uncertain agent back. */
 function lose(state: Owned | Uncertain, { epoch }: Superseded): Step<SettledState> {
   if (epoch <= state.epoch) return next(state);
   if (state.kind === "owned") return next(ABSENT, epoch);
@@ -218,7 +218,7 @@ function more(state: Pending): Step<Pending> {
   return next({ ...state, requests: state.requests + 1 });
 }
 
-/** With the last answer, the takeover that came meanwhile counts if it is newer than what the answers came to. */
+/** With the last answer, a remembered takeover counts if it is newer than the state after the answers. */
 function settle(state: Pending, answer: Answer): Step {
   const { state: known } = transition(state.settled, answer) as Step<SettledState>;
   if (state.requests > 1) return next({ ...state, requests: state.requests - 1, settled: known });
@@ -237,13 +237,13 @@ function disown(state: Pending): Step<Pending> {
   return next({ ...state, settled: ABSENT });
 }
 
-/** What a connection knows of an agent that it owns. */
+/** An agent that a connection owns. */
 export type OwnedAgent = Omit<Owned, "kind">;
 
 /** The agents that one connection owns, may own, or has requested. */
 export class Ownership {
   readonly #connection: string;
-  /** Nearly every connection carries one agent: that one needs no map. */
+  /** Nearly every connection carries one agent, so the first agent needs no map. */
   #firstAgent: string | undefined;
   #firstState: AgentState = ABSENT;
   #others: Map<string, AgentState> | undefined;
@@ -252,7 +252,7 @@ export class Ownership {
     this.#connection = connection;
   }
 
-  /** True when the connection owns no agent and no request is pending. */
+  /** True if the connection owns no agent and no request is pending. */
   get isEmpty(): boolean {
     return this.#all().every(([, state]) => state.kind !== "pending" && ownedEpoch(state) === null);
   }
@@ -266,12 +266,14 @@ export class Ownership {
     return ownedEpoch(this.#stateOf(agent)) !== null;
   }
 
-  /** How the connection owns the agent, or null when it does not. */
+  /** The ownership of the agent, or null if the connection does not own it. */
   ownedAgent(agent: string): OwnedAgent | null {
     return ownedOf(this.#stateOf(agent));
   }
 
-  /** The same, or null while a register or heartbeat of the agent waits for its answer, or had none. */
+  /**
+   * The ownership of an agent. Null while a register or heartbeat of the agent waits for its answer, or had no answer.
+   */
   confirmed(agent: string): OwnedAgent | null {
     const state = this.#stateOf(agent);
     return state.kind === "owned" ? state : null;
@@ -282,7 +284,7 @@ export class Ownership {
     return this.#all().flatMap(([agent, state]) => (ownedEpoch(state) === null ? [] : agent));
   }
 
-  /** True unless the agent's route cannot lead here: it is owned, requested, or the outcome of a request is unknown. */
+  /** True if the agent's route may lead here: it is owned, requested, or the outcome of a request is unknown. */
   mayOwn(agent: string): boolean {
     return this.#stateOf(agent).kind !== "absent";
   }
@@ -297,13 +299,13 @@ export class Ownership {
     return isOutcomeUnknown(this.#stateOf(agent));
   }
 
-  /** How many agents the connection would have, at most, if it requested this one. */
+  /** The most agents that the connection would have if it requested this agent. */
   countWith(agent: string): number {
     const count = (this.#firstAgent === undefined ? 0 : 1) + (this.#others?.size ?? 0);
     return this.#stateOf(agent).kind === "absent" ? count + 1 : count;
   }
 
-  /** @returns the epoch of a takeover that the client is to be told of, or null. */
+  /** @returns the epoch of a takeover to tell the client of, or null. */
   apply(agent: string, event: AgentEvent): number | null {
     const { state, supersededBy } = transition(this.#stateOf(agent), event);
     this.#keep(agent, state);
@@ -315,7 +317,7 @@ export class Ownership {
     return this.#routesOf(() => true);
   }
 
-  /** The routes that lead, may lead, or are about to lead to this connection; a register under way may change the epoch. */
+  /** The routes that lead, may lead, or may soon lead to this connection. A register under way may change the epoch. */
   reachable(): Route[] {
     return this.#all().map(([agent, state]) => {
       const route = this.#routeOf(agent, state);
@@ -323,24 +325,24 @@ export class Ownership {
     });
   }
 
-  /** True when `isAllowed` refuses no key by which an agent is, or may be, owned. */
+  /** True if `isAllowed` accepts every key by which the connection owns, or may own, an agent. */
   areAllowed(isAllowed: (key: string, agent: string) => boolean): boolean {
     return this.#routesOf((key, agent) => !isAllowed(key, agent)).length === 0;
   }
 
-  /** Gives up every agent. @returns their routes, to be released. */
+  /** Gives up every agent. @returns the routes to release. */
   releaseAll(): Route[] {
     return this.releaseUnless(() => false);
   }
 
-  /** Gives up the agents that are, or may be, owned by a key that `isAllowed` refuses. @returns their routes, to be released. */
+  /** Gives up the agents with a key that `isAllowed` refuses. @returns the routes to release. */
   releaseUnless(isAllowed: (key: string, agent: string) => boolean): Route[] {
     const routes = this.#routesOf((key, agent) => !isAllowed(key, agent));
     for (const { agent } of routes) this.apply(agent, { kind: "released" });
     return routes;
   }
 
-  /** Routes of the agents of which any key matches. Without an epoch a route is released whatever its epoch. */
+  /** Routes of the agents with a matching key. A route without an epoch is released for any epoch. */
   #routesOf(matches: (key: string, agent: string) => boolean): Route[] {
     return this.#all()
       .filter(([agent, state]) => keys(state).some((key) => matches(key, agent)))

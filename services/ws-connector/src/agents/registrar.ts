@@ -18,11 +18,13 @@ import type { Authority } from "../intake/authority.ts";
 import type { Heartbeats, IntakeBatch } from "./heartbeats.ts";
 import type { AgentEvent } from "./ownership.ts";
 
-/** The connection of the pod that was granted an agent last, of those that may have it: deliveries go there that come too late elsewhere. */
+/**
+ * For each agent, the connection of this pod that last got the agent. Late deliveries to other connections go there.
+ */
 export class AgentConnections {
   readonly #byAgent = new Map<string, Connection>();
 
-  /** How many agents. */
+  /** The number of agents. */
   get size(): number {
     return this.#byAgent.size;
   }
@@ -43,13 +45,13 @@ export class AgentConnections {
   }
 }
 
-/** Answers are due within a second; nobody waits longer for one that does not come. */
+/** Answers are due within a second. No caller waits longer for a missing answer. */
 const SETTLED_WITHIN_MS = 1500;
 
 /**
- * Keeps the ownership of connections as Redis says: applies the answers to registers and heartbeats, and releases what
- * another connection took over, a key no longer allows, or a close leaves behind.
- * Source: docs/protocol.md#keys, docs/protocol.md#frames.
+ * Keeps each connection's ownership as Redis decides. Applies the answers to registers and heartbeats, and takeovers by
+ * other connections. Releases the agents that a key no longer allows, and the agents of a connection that ends. Source:
+ * docs/protocol.md#keys, docs/protocol.md#frames.
  */
 export class Registrar {
   readonly #authority: Authority;
@@ -81,16 +83,16 @@ export class Registrar {
   }
 
   /**
-   * False while no delivery to the agent could reach this pod, which then does not take it from a connection that deliveries
-   * reach; and once the pod lets the connection go, so that nothing brings a route back that was released.
+   * False while no delivery to the agent could reach this pod: it must not take the agent from a connection that gets
+   * deliveries. Also false once the pod drains the connection, so that no request brings a released route back.
    */
   canTake(connection: Connection, agent: string): boolean {
     return this.#channel.isReadyFor(agent) && !connection.isDraining;
   }
 
   /**
-   * True while a release of the agent from this connection may be carried out after a register or heartbeat of it, and would take what that
-   * gives. A register gives an epoch of its own, which only a release whatever the epoch takes.
+   * True if a release that is still being sent would remove the route that this envelope writes. A register has a new
+   * epoch, so only a release of any epoch would.
    */
   awaitsRelease(connection: Connection, { kind, envelope }: Pick<VerifiedEnvelope, "kind" | "envelope">): boolean {
     if (kind === "heartbeat" && connection.agents.mayOwn(envelope.from)) return false;
@@ -98,7 +100,7 @@ export class Registrar {
     return release !== undefined && (kind === "heartbeat" || release.epoch === null);
   }
 
-  /** A register or heartbeat of the agent goes to acceptance, behind the heartbeats of it that were gathered. */
+  /** A register or heartbeat of the agent goes to acceptance, after the agent's gathered heartbeats. */
   requested(connection: Connection, verified: VerifiedEnvelope): void {
     this.#heartbeats.flushOf(connection, verified.envelope.from);
     connection.agents.apply(verified.envelope.from, { kind: "requested" });
@@ -107,7 +109,7 @@ export class Registrar {
 
   /**
    * Applies the answer of acceptance to a register or heartbeat.
-   * @param refuse answers the client when the outcome is not a presence.
+   * @param refuse answers the client if the outcome is not a presence.
    */
   answered(
     connection: Connection,
@@ -140,7 +142,7 @@ export class Registrar {
     if (!this.#authority.mayAct(connection, key, agent)) this.releaseRevoked(connection, envelope);
   }
 
-  /** Applies the answer to a heartbeat that was gathered. @param refuse as in `answered`. */
+  /** Applies the answer to a gathered heartbeat. @param refuse as in `answered`. */
   heard(
     connection: Connection,
     verified: VerifiedEnvelope,
@@ -153,12 +155,12 @@ export class Registrar {
     if (epoch && heardAt) connection.agents.apply(agent, { kind: "heard", epoch, heardAt });
     if (connection.isClosing) return;
     if (!isPresence(heard)) refuse(heard);
-    // Its client was told first that it lost the agent.
+    // The client already knows that the connection lost the agent.
     else if (!connection.agents.owns(agent)) refuse({ outcome: "not_registered", epoch: heard.epoch ?? 0 });
     else this.#acknowledge(connection, verified, heard);
   }
 
-  /** Resolves when no register or heartbeat of the connection waits for its answer, or has waited longer than one takes. */
+  /** Resolves when no register or heartbeat of the connection waits for its answer, at most after SETTLED_WITHIN_MS. */
   async settled(connection: Connection): Promise<void> {
     const late = new Promise<void>((resolve) => setTimeout(resolve, SETTLED_WITHIN_MS).unref());
     await Promise.race([this.#heartbeats.settled(connection), late]);
@@ -167,9 +169,9 @@ export class Registrar {
     this.#settling.delete(connection);
   }
 
-  /** Another connection took an agent over. */
+  /** Another connection took over an agent. */
   superseded(connection: Connection, agent: string, epoch: number): void {
-    // A heartbeat from before does not take the agent back.
+    // Take in earlier heartbeats first, so that they do not take the agent back.
     this.#batch.flush();
     const supersededBy = connection.agents.apply(agent, { kind: "superseded", epoch });
     if (!connection.agents.mayOwn(agent)) this.#lost(connection, agent);
@@ -177,9 +179,9 @@ export class Registrar {
   }
 
   /**
-   * Releases the agents whose keys and credentials no longer allow them; a connection left without any is closed.
-   * @param answered the envelope that was answered last: a heartbeat under way amid a release takes its agent once more, and
-   * its client knows of the release by then.
+   * Releases the agents whose keys and credentials no longer allow them. Closes a connection that has no agents left.
+   * @param answered the envelope that was just answered. A heartbeat under way during a release takes its agent once
+   * more. Its client already knows of the release, and gets no second notice.
    */
   releaseRevoked(connection: Connection, answered?: Pick<Envelope, "type" | "from">): void {
     const isAllowed = (key: string, agent: string) => this.#authority.mayAct(connection, key, agent);
@@ -205,8 +207,8 @@ export class Registrar {
   }
 
   /**
-   * A refused heartbeat, or restore, tells of a takeover before the channel does. Deliveries that were promised to this
-   * connection earlier may still be in the channel, ahead of the notice of the takeover: they come first.
+   * A refused heartbeat or restore tells of a takeover before the channel does. Earlier deliveries to this connection
+   * may still be in the channel. They come first.
    */
   async supersedeInOrder(connection: Connection, agent: string, epoch: number): Promise<void> {
     if (!connection.agents.owns(agent)) return;
@@ -219,18 +221,21 @@ export class Registrar {
     this.#releaser.release(routes);
   }
 
-  /** The connection has lost the agent to another. */
+  /** The connection does not own the agent, and no missing answer may change that. */
   #lost(connection: Connection, agent: string): void {
     this.#agentConnections.lost(agent, connection);
     this.#authority.lost(connection, agent);
   }
 
-  /** While the channel is down no delivery reaches this connection, so that none of its agents is acknowledged as online. */
+  /**
+   * While the channel is down, no delivery reaches this connection. So the pod acknowledges none of its agents as
+   * online.
+   */
   #unlessUnreached(agent: string, answer: Acceptance): Acceptance {
     return this.#channel.isReadyFor(agent) || !isPresence(answer) ? answer : { outcome: "unavailable" };
   }
 
-  /** The repeat of a register that another connection sent is acknowledged, and proves nothing of this one. */
+  /** The pod also acknowledges the repeat of another connection's register. It proves nothing about this connection. */
   #acknowledge(connection: Connection, verified: VerifiedEnvelope, presence: PresenceAcceptance): void {
     const { envelope, keyId } = verified;
     if (presence.epoch !== null) connection.noteValid(principalOf(verified), envelope.from);
@@ -257,7 +262,10 @@ function isPresence(acceptance: Acceptance): acceptance is PresenceAcceptance {
   return "about" in acceptance && acceptance.about === "presence";
 }
 
-/** What an answer means for the ownership of the agent. @param verified what was accepted just now, or may have been. */
+/**
+ * The event that an answer means for the ownership of the agent.
+ * @param verified the envelope if it was accepted just now, or may have been.
+ */
 function eventOf(acceptance: Acceptance, key: string, verified: VerifiedEnvelope | undefined): AgentEvent {
   if (acceptance.outcome === "unavailable" && acceptance.done !== false) return { kind: "unanswered", key };
   if (!isPresence(acceptance)) return { kind: "not_granted" };

@@ -3,8 +3,9 @@ import type { Connection } from "../connection/connection.ts";
 import type { Registrar } from "./registrar.ts";
 
 /**
- * Releases the agents whose keys and credentials no longer allow them: when the keys file changes, another key under the
- * same id included, and when a key or a credential ends, which needs no change of the file. Source: docs/protocol.md#keys.
+ * Releases the agents whose keys and credentials no longer allow them. This happens when the keys file changes, also if
+ * it has another key under the same id. It also happens when a key or credential ends, without a change of the file.
+ * Source: docs/protocol.md#keys.
  */
 export class Revocation {
   readonly #keys: KeyStore;
@@ -25,7 +26,7 @@ export class Revocation {
     this.#checkedAt = Date.now();
   }
 
-  /** Looks for keys and credentials that have ended since the last look. */
+  /** Releases agents whose keys or credentials have ended since the last check. */
   checkExpiry(): void {
     const now = Date.now();
     const { ring } = this.#keys;

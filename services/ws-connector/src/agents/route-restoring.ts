@@ -21,13 +21,14 @@ interface Held {
 }
 
 /**
- * Has the agents of the pod present again where Redis may have lost them, before their next heartbeats: of all partitions in
- * another window, and of each whose channel is back after publishes that nobody heard. One call at a time, each with what is
- * true when it is sent; what Redis did not take is restored again with the next `flush`. Source: docs/redis.md#route-restoring.
+ * Restores routes that Redis may have lost, before the next heartbeats of their agents. In a new process window this
+ * concerns all partitions. After a partition's publishes reached no subscriber, it concerns that partition once its
+ * channel is back. One call runs at a time, with the state at sending. The next `flush` restores again the routes that
+ * Redis did not take. Source: docs/redis.md#route-restoring.
  */
 export class RouteRestoring {
   readonly #options: RouteRestoringOptions;
-  /** Partitions whose agents are to be restored. */
+  /** Partitions whose routes the pod must restore. */
   #due = new Set<number>();
   #running: Promise<void> | undefined;
 
@@ -35,18 +36,17 @@ export class RouteRestoring {
     this.#options = options;
   }
 
-  /** Resolves when all was restored, or Redis did not answer. */
+  /** Restores the routes of all partitions. Resolves when all are restored, or Redis did not answer. */
   all(): Promise<void> {
     return this.ofPartitions(everyPartition(this.#options.restorer.partitions));
   }
 
-  /** Restores the routes of agents in some partitions. */
   ofPartitions(partitions: readonly number[]): Promise<void> {
     for (const partition of partitions) this.#due.add(partition);
     return this.flush();
   }
 
-  /** Restores what is due. */
+  /** Restores the partitions that are due. */
   flush(): Promise<void> {
     if (this.#due.size > 0) this.#running ??= this.#run();
     return this.#running ?? Promise.resolve();
@@ -63,7 +63,7 @@ export class RouteRestoring {
     this.#running = undefined;
   }
 
-  /** @returns the partitions that did not take all. */
+  /** @returns the partitions that did not take all routes. */
   async #restoreDue(due: ReadonlySet<number>): Promise<ReadonlySet<number>> {
     const held = [...this.#options.connections].flatMap((connection) =>
       connection.agents.owned().map((agent) => ({ connection, agent })),
@@ -95,13 +95,13 @@ export class RouteRestoring {
       }
     } finally {
       for (const { flag } of restored) flag.settled();
-      // The agent may have been released before Redis carried this out, also if there was no answer.
+      // The pod may have released the agent before Redis carried this out, even if there was no answer.
       const gone = restored.filter(({ held }) => this.#ownedOf(held) === undefined);
       if (gone.length > 0) releaser.release(gone.map(({ route }) => route));
     }
   }
 
-  /** The route; undefined if the connection has lost the agent, or deliveries do not reach it. */
+  /** Undefined if the connection has lost the agent, or deliveries do not reach it. */
   #routeOf(held: Held, flag: CongestionFlag): HeldRoute | undefined {
     const { registrar, authority } = this.#options;
     const { connection, agent } = held;
@@ -115,7 +115,7 @@ export class RouteRestoring {
     return { agent, connection: id, epoch, heardAt, isCongested, credentials, acceptFrom, ...bringer };
   }
 
-  /** Undefined if the connection does not own the agent any more, may not act for it, or is closing. */
+  /** Undefined if the connection no longer owns the agent, may not act for it, is draining, or is closing. */
   #ownedOf({ connection, agent }: Held): OwnedAgent | undefined {
     const owned = connection.isClosing || connection.isDraining ? null : connection.agents.ownedAgent(agent);
     const mayAct = owned !== null && this.#options.authority.mayAct(connection, owned.key, agent);

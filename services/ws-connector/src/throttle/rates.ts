@@ -173,8 +173,8 @@ function longer(own: RateWait, shared: RateWait): RateWait | null {
 }
 
 /**
- * Leases shares of the limits that several pods use. A pod asks only for holders that are above half of a limit on this
- * pod. No envelope waits for a lease. Without an answer from Redis the shares stay as they were. Source:
+ * Shares the limits of holders between pods. A pod leases a share only for holders above half of a limit on this pod.
+ * No envelope waits for a lease. Without an answer from Redis the pod's own limit is in force. Source:
  * docs/architecture.md#shared-rates.
  */
 export class ShareLeases {
@@ -201,8 +201,8 @@ export class ShareLeases {
 
 /**
  * The most debt of the half bucket, in ms. A holder in debt counts as above half of its rate. Before its share is
- * known, a holder may send a burst and one second of its rate. This debt lasts until that is paid off, so sending in
- * bursts gains nothing.
+ * known, a holder may send a burst and one second of its rate. The holder pays this off while it is in debt. So sending
+ * in bursts gives no more than half of the rate.
  */
 const MAX_HALF_DEBT_MS = 5000;
 
