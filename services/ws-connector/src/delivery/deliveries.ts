@@ -8,16 +8,17 @@ import type { Connection } from "../connection/connection.ts";
 import { deliverFrame } from "../connection/frames.ts";
 import type { ConnectionRegistry } from "../connection/registry.ts";
 
-/** At least so long what was delivered is remembered, and at most twice as long. */
+/** The pod remembers a delivery for at least this time, and at most twice as long. */
 const REMEMBERED_MS = 60_000;
-/** Beyond so many what came before them is forgotten sooner: with those it holds about 30 MB. */
+/** Above this number the pod forgets older deliveries sooner. Both sets together then hold about 30 MB. */
 const MOST = 200_000;
-/** 96 bits or more of the signature, and what ends the text behind it. */
+/** At least 96 bits of the signature, and the end of the text after it. */
 const TAIL_LENGTH = 22;
 
 /**
- * What a pod wrote to connections lately, by the end of each signature, which nobody else's text has: a replica that took over
- * may have forgotten that an envelope was accepted, and have it delivered again. Source: docs/security.md#a-failover.
+ * Envelopes that a pod recently delivered, by the end of their signatures. No other text has the same end. A promoted
+ * replica may have forgotten that an envelope was accepted, and may let it be delivered again. Source:
+ * docs/security.md#a-failover.
  */
 export class RecentDeliveries {
   #latest = new Set<string>();
@@ -31,10 +32,10 @@ export class RecentDeliveries {
     return this.#latest.has(tail) || this.#former.has(tail);
   }
 
-  /** @param text was written to a connection. @param now monotonic ms. */
+  /** @param text the delivered canonical text. @param now monotonic ms. */
   add(text: string, now: number): void {
     this.#forget(now);
-    // A copy: a slice would keep all that came with the text in the memory.
+    // A copy, because a slice would keep the whole received text in memory.
     this.#latest.add(Buffer.from(text.slice(-TAIL_LENGTH)).toString("latin1"));
   }
 
@@ -52,21 +53,25 @@ export interface DeliveryDependencies {
   readonly registrar: Registrar;
   readonly agentConnections: AgentConnections;
   readonly releaser: RouteReleaser;
-  /** Those that the pod knows. */
+  /** The epochs that the pod knows. */
   readonly epochs: KnownEpochs;
-  /** By `sent`, `connection_gone` or, over several partitions, `repeated`. */
+  /** Deliveries, by `sent`, `connection_gone` or, over several partitions, `repeated`. */
   readonly delivered: Tally;
   readonly tracing: Tracing;
-  /** Closes a connection, once what was promised to it has come in, for its client to come back. */
+  /** Closes a connection after its promised deliveries, so that the client comes back. */
   readonly disconnect: (connection: Connection) => void;
 }
 
 /**
- * Passes what comes in over the pod's channel on to the connections. A delivery to a connection that does not have the agent goes to the one
- * of this pod that has taken it since, in the order of the channel, and to nobody else: the agent's key may be revoked there. Without one, the
- * delivery tells, as such a probe does, of a route that was left behind: it is released, so that the agent is stale at once.
- * What was delivered lately is not delivered again, where a replica that took over may have forgotten it: one Redis forgets nothing alone.
- * The operator has the connection of an agent closed in the same way: who has lost the agent meanwhile keeps its connection.
+ * Passes the lines of the pod's channel to the connections, in order:
+ * - A delivery goes to its connection if that connection has, or may have, the agent.
+ * - Otherwise it goes only to the connection of this pod that took the agent later. Other connections may have a
+ *   revoked key.
+ * - Without such a connection, the route was left behind. The pod releases it, so that the agent is stale at once. A
+ *   probe of such a route has the same effect.
+ * - Over several partitions the pod skips a repeated delivery, because a promoted replica may have forgotten the first.
+ * - `disconnect`, from the operator, closes a connection only if it still has, or may have, the agent.
+ *
  * Source: docs/protocol.md#presence, docs/redis.md#routes-left-behind.
  */
 export function deliverFrom(
@@ -78,7 +83,7 @@ export function deliverFrom(
     return connection?.agents.mayOwn(agent) ? connection : undefined;
   };
   const recent = channel.partitions > 1 ? new RecentDeliveries() : undefined;
-  /** What became of the last delivery, for a line behind it that says it is of a trace. */
+  /** The outcome of the last delivery, for a `traced` line after it. */
   const last = { outcome: "", startedAt: 0 };
   const settle = (outcome: string) => {
     delivered.add(outcome);
