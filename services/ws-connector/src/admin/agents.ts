@@ -23,21 +23,21 @@ const Query = z
   })
   .refine(({ key, issuer }) => (key === undefined) !== (issuer === undefined), { path: ["key"], error: ONE_OF });
 
-/** Whose agents are asked for. */
+/** The principal that the operator asks about. */
 interface Holder {
   readonly principal: Principal;
-  /** Its agents that the keys file lists one by one. */
+  /** The principal's agents that the keys file lists one by one. */
   readonly listed: readonly string[];
-  /** False when it may have others, which Redis does not count since they are not limited. */
+  /** False if the principal may have other agents. Redis does not count agents without a limit. */
   readonly isCounted: boolean;
 }
 
-/** The agents of a key or an issuer over the whole window, those seen last first. */
+/** The agents of a key or issuer in the whole process window, last seen first. */
 export function agentsRoute(parts: AgentsParts): AdminRoute {
   const { agents, audit } = parts;
   return adminRoute("GET", "/admin/agents", Query, async (query) => {
     const holder = holderOf(parts, query);
-    // An id that no record has may be anything, a secret by mistake too: it is not written.
+    // An unknown id may be a secret that the operator typed by mistake, so the audit log does not get it.
     if (holder === undefined) {
       audit.write({ event: "admin_read", read: "agents" });
       throw new AdminError("not_in_force");

@@ -17,7 +17,7 @@ export interface CountsParts {
   readonly audit: AuditLog;
 }
 
-/** The window, the agents in it by presence, and what this pod has. */
+/** The process window, its agents by presence, and the counts of this pod. */
 export function countsRoute(parts: CountsParts): AdminRoute {
   const { window, presenceStore, audit } = parts;
   return adminRoute("GET", "/admin/counts", z.strictObject({}), async () => {

@@ -13,7 +13,7 @@ export interface DisconnectParts {
   readonly audit: AuditLog;
 }
 
-/** Has the connection of an agent closed, whichever pod has it. No ban: its connector comes back. */
+/** Closes the connection of an agent, on any pod. This is no ban: the agent's connector comes back. */
 export function disconnectRoute({ link, window, audit }: DisconnectParts): AdminRoute {
   return adminRoute("POST", "/admin/disconnect", z.strictObject({ agent: AgentId }), async ({ agent }) => {
     const told = (outcome: string) => audit.write({ event: "admin_disconnect", agent, outcome });

@@ -15,7 +15,7 @@ type RouteParts = Omit<AgentsParts, "agents"> &
 
 export type AdminParts = RouteParts & { readonly settings: WsConnectorSettings; readonly logger: Logger };
 
-/** The admin listener of a pod; undefined where it has none. Source: docs/operations.md#admin. */
+/** The admin listener of a pod. Undefined if the pod has none. Source: docs/operations.md#admin. */
 export function createAdmin(parts: AdminParts): AdminServer | undefined {
   const { settings, link, window, connections, audit, logger } = parts;
   const { adminPort: port, adminHost: host, adminKeyFile: path, offlineAfterMs } = settings;

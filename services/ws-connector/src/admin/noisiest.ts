@@ -9,12 +9,12 @@ export interface NoisiestParts {
   readonly pod: string;
   readonly rates: Pick<PodRates, "principals" | "principalBytes">;
   readonly counters: Pick<PodCounters, "refusals" | "keyRefusals">;
-  /** Of the pod, Unix ms. */
+  /** When the pod started, Unix ms. */
   readonly startedAt: number;
   readonly audit: AuditLog;
 }
 
-/** What a key, an issuer or an agent of an issuer sent. */
+/** The counts of a key, an issuer or an agent of an issuer. */
 interface Sender {
   readonly kind: string;
   readonly id: string;
@@ -32,7 +32,7 @@ const Query = z.strictObject({
     .refine((text) => /^[1-9]\d{0,2}$/.test(text) && Number(text) <= MAX_LIMIT, RULE),
 });
 
-/** Who sent most to this pod in the minute that runs and the one before, and who was refused since its start. */
+/** The top senders of this pod in this minute and the previous minute, and the refusals since its start. */
 export function noisiestRoute({ pod, rates, counters, startedAt, audit }: NoisiestParts): AdminRoute {
   return adminRoute("GET", "/admin/noisiest", Query, ({ limit }) => {
     audit.write({ event: "admin_read", read: "noisiest" });
