@@ -30,11 +30,11 @@ export class PeriodicTasks {
   }
 }
 
-/** Between two closes while there is time, so that the other pods do not get all clients at once. */
+/** Most ms between two closes. So the other pods do not get all clients at once. */
 const PACE_MS = 5;
 /**
- * When the first connection closes, if the drain lasts so long. The notices name at most half of it: a connector adds up to
- * half of what is named, and registers elsewhere before its close.
+ * The time of the first close, if the drain lasts that long. Notices name at most half of this time. A connector adds
+ * up to half of the named time, and registers elsewhere before its close.
  */
 const FIRST_CLOSE_MS = 2000;
 
@@ -42,13 +42,13 @@ export interface DrainOptions {
   readonly registrar: Registrar;
   readonly channel: PodChannel;
   readonly releaser: RouteReleaser;
-  /** The closes end within this time, or earlier when there are few. 0: they come at once. */
+  /** The closes end within this time, or earlier if there are few. 0 = all close at once. */
   readonly drainMs: number;
 }
 
 /**
- * Sends every client to another pod: first the notices, then, when the time that they name is over, the closes. Deliveries
- * go on until a connection's own close. Source: docs/operations.md#scale.
+ * Sends every client to another pod. The notices come first. The closes follow after the time that the notices name.
+ * Deliveries continue until a connection's own close. Source: docs/operations.md#scale.
  */
 export async function drain(connections: Iterable<Connection>, options: DrainOptions): Promise<void> {
   const open = [...connections];
@@ -67,7 +67,7 @@ export async function drain(connections: Iterable<Connection>, options: DrainOpt
   await options.releaser.flush();
 }
 
-/** A random time: between a twentieth and half of what is left until the first close. */
+/** A random time between a twentieth and half of the time until the first close. */
 function reconnectAfterMs(firstCloseMs: number): number {
   return Math.floor(firstCloseMs * (0.05 + Math.random() * 0.45));
 }
@@ -82,8 +82,8 @@ async function unlessGone(connections: readonly Connection[], ms: number): Promi
 }
 
 /**
- * From the release of its routes on nothing new is promised to a connection: no register or heartbeat is under way that
- * would bring a route back, and none follows. What was promised before comes in first.
+ * After the release of its routes, the relay promises a connection no new deliveries. No register or heartbeat is under
+ * way that would bring a route back, and none follows. Earlier promised deliveries come in before the close.
  */
 async function closeAfterDeliveries(connection: Connection, options: DrainOptions): Promise<void> {
   const { registrar, channel, releaser } = options;
@@ -95,7 +95,10 @@ async function closeAfterDeliveries(connection: Connection, options: DrainOption
   await closed(connection);
 }
 
-/** Closes it. Who has not read what it was promised, and answered, after the time for that is disconnected: a stop ends. */
+/**
+ * Closes a connection. The pod disconnects a client that does not read its frames and answer in time, so that a stop
+ * ends.
+ */
 async function closed(connection: Connection): Promise<void> {
   connection.close(CLOSE_CODES.goingAway);
   const late = setTimeout(() => connection.closeNow(CLOSE_CODES.goingAway), CONNECTION_LIMITS.outboxStalledAfterMs);

@@ -26,8 +26,8 @@ export interface ProbeOptions extends ReadinessSources {
 }
 
 /**
- * What a pod answers without an upgrade: /health, /ready, and that the websocket paths need one. Ready means: a message
- * that the pod sent to its own channel came back.
+ * Answers HTTP requests without an upgrade: /health, /ready, and an error on the websocket paths. Ready requires that a
+ * message from the pod to its own channel came back.
  */
 export function createProbes(options: ProbeOptions) {
   const handlers = { health: healthHandler("ws-connector"), ready: readyHandler("ws-connector", options) };
@@ -38,7 +38,7 @@ export function createProbes(options: ProbeOptions) {
 
 export type Probes = ReturnType<typeof createProbes>;
 
-/** What the parts of a pod count themselves. */
+/** The counters that the parts of a pod write. */
 export interface PodCounters {
   readonly opened: () => void;
   readonly closed: (code: number) => void;
@@ -47,13 +47,13 @@ export interface PodCounters {
   /** Error frames, by code. */
   readonly refusals: Tally;
   readonly keyRefusals: KeyRefusals;
-  /** From when an envelope came in to its ack, in seconds. */
+  /** Seconds from the arrival of an envelope to its ack. */
   readonly acks: Distribution;
   /** Deliveries, by `sent`, `connection_gone` or `repeated`. */
   readonly delivered: Tally;
 }
 
-/** What is watched from outside. */
+/** The parts whose values the metrics read. */
 export interface PodParts {
   readonly keys: { readonly isBehind: boolean };
   readonly audit: { readonly linesLost: number };
@@ -67,7 +67,7 @@ export interface PodParts {
   readonly probes: Probes;
 }
 
-/** Those that a client sends, or that stand for a close without a code (RFC 6455, section 7.4.1), and the relay's own. */
+/** Close codes of clients, of closes without a code, and of the relay. Source: RFC 6455, section 7.4.1. */
 const KNOWN_CLOSE_CODES = new Set([1000, 1005, 1006, ...Object.values(CLOSE_CODES).map(({ code }) => code)]);
 
 export function createPodCounters(metrics: ServiceMetrics): PodCounters {
@@ -79,7 +79,7 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
   metrics.counterOf("relay_key_refusals_total", () => keyRefusals);
   return {
     opened: () => opened.add(),
-    // A client may close with any of 4000 codes: a label for each would let clients fill the memory.
+    // A client may close with any of 4000 codes. A label for each code would let clients fill the memory.
     closed: (code) => closed.add(KNOWN_CLOSE_CODES.has(code) ? String(code) : "other"),
     upgradeRefused: (code) => refused.add(code),
     limitReached: (limit) => limits.add(limit),
@@ -90,7 +90,7 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
   };
 }
 
-/** Adds the metrics of a pod's parts; gauges are read at each scrape. */
+/** Adds the metrics of a pod's parts. Each scrape reads the gauges. */
 export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
   const { keys, audit, connections, outboxBudget, link, window, channel, acceptor, heartbeatWriter, probes } = parts;
   observeLinks(metrics, link, () => channel.links);

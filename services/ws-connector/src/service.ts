@@ -49,7 +49,7 @@ const MINUTE_MS = 60_000;
 
 /**
  * One pod of the ws-connector: `handler` answers its probes, `upgrade` takes websockets.
- * @throws {SettingsError} when RELAY_PACKAGES_DIR has no valid index.
+ * @throws {SettingsError} if RELAY_PACKAGES_DIR has no valid index.
  */
 export function createWsConnector(
   settings: WsConnectorSettings,
@@ -61,6 +61,8 @@ export function createWsConnector(
   const metrics = new ServiceMetrics("ws-connector");
   const counters = createPodCounters(metrics);
 
+  // While Redis is away, a pod keeps its sockets and answers `unavailable`. It keeps releases and sends them again.
+  // When Redis is back, the pod restores the routes that Redis may have lost.
   const link = redisAt({ url, name: "ws-connector", logger });
   const channel = new PodChannel({ calls: link, pod, partitions });
   const window = new ProcessWindow({ link, partitions, deployId, logger });

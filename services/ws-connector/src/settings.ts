@@ -1,6 +1,5 @@
 import { settingsReader } from "relay-runtime/settings.ts";
 
-/** Settings of the ws-connector. */
 export const readWsConnectorSettings = settingsReader(
   "PORT",
   "RELAY_TLS_CERT_FILE",
