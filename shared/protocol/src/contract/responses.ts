@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CANONICAL_SIGNING_ORDER } from "../wire/envelope.ts";
 import { ERRORS, type ErrorCode, RETRIES } from "../wire/errors.ts";
-import { AgentId, EnvelopeId, SessionId, SignedEnvelope } from "./envelope.ts";
+import { AgentId, EnvelopeId, SessionId } from "./envelope.ts";
 
 import { AnnouncedLimits, CanonicalSha256, FieldErrors } from "./frames.ts";
 import { IssuerRecord } from "./keys-file.ts";
@@ -291,5 +291,3 @@ export const Ready = z.strictObject({ ok: z.boolean(), ready: z.boolean(), ...re
 
 /** 503 of GET /ready: a problem document with the state of the service. */
 export const NotReady = Problem.extend({ ready: z.literal(false), ...readiness }).meta({ id: "NotReady" });
-
-export { SignedEnvelope };

@@ -13,6 +13,7 @@ import {
   SimpleCapabilities,
   Sitemap,
 } from "./documents.ts";
+import { SignedEnvelope } from "./envelope.ts";
 import { Connectors, PackageBytes } from "./packages.ts";
 import { CheckOnline } from "./presence.ts";
 import { GUIDE_SURFACES, REPORT_SURFACES } from "./report-surfaces.ts";
@@ -36,7 +37,6 @@ import {
   Ready,
   SelfTestGuide,
   SelfTestPass,
-  SignedEnvelope,
   SigningManifest,
 } from "./responses.ts";
 import { SessionRecord } from "./session.ts";

@@ -57,10 +57,6 @@ export class GatheredJourneys {
   /** The visitor seen longest ago comes first. */
   readonly #visits = new Map<string, Visit>();
 
-  get size(): number {
-    return this.#visits.size;
-  }
-
   /** @param at ms by a clock that only this process knows and that never steps back. */
   add(visitor: string, name: SurfaceId, at: number): void {
     const visit = this.#visits.get(visitor) ?? { count: 0, stages: 0, actions: [] };
