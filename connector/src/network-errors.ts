@@ -202,8 +202,8 @@ function retryAfterIn({ headers }: StrangeAnswer): number | undefined {
 
 /** The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3. */
 export function retryAfterOf(text = ""): number | undefined {
-  const ms = waitOf(/^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now());
-  return ms && Math.min(ms, RETRY_AFTER_CAP_MS);
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return waitOf(Math.min(ms, RETRY_AFTER_CAP_MS));
 }
 
 /**

@@ -269,7 +269,7 @@ describe("A proxy that makes no connection is named", () => {
     void errorOf(alice.start());
     await until("an attempt has failed", () => alice.state.status === "reconnecting");
     expect((alice.state as { retryInMs: number }).retryInMs).toBeGreaterThanOrEqual(7000);
-    await saying("HTTP/1.1 429 No\r\nretry-after:3600\r\n\r\n");
+    await saying(`HTTP/1.1 429 No\r\nretry-after:${"9".repeat(400)}\r\n\r\n`);
     expect(await told()).toMatchObject({ retryAfterMs: RETRY_AFTER_CAP_MS });
   });
 
