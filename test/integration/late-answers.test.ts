@@ -1,6 +1,8 @@
 import { beforeEach, expect, test } from "@jest/globals";
 import type { Envelope } from "relay-protocol/wire/envelope.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
+import { freePort } from "../support/free-port.ts";
+import { scrape } from "../support/http.ts";
 import { until } from "../support/until.ts";
 import { waitForRedis } from "../support/use.ts";
 import { given, giveUpCalls, useRelay } from "../support/use-relay.ts";
@@ -12,7 +14,8 @@ const HASTY = Array.from({ length: 20 }, (_, n) => `hasty-${n}`);
 const relay = useRelay("witness-hmac", "rover-hmac", "held-hmac", "carrier-hmac", "later-hmac", "open-hmac", ...HASTY);
 giveUpCalls();
 const proxy = given(() => relay.proxy());
-const one = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
+const metrics = given(async () => ({ port: String(await freePort()) }));
+const one = given(() => relay.startWsConnector({ REDIS_URL: proxy.url, METRICS_PORT: metrics.port }));
 const two = given(() => relay.startWsConnector());
 const view = given(() => relay.view());
 const witness = given(() => relay.online(two, "witness-hmac"));
@@ -36,7 +39,7 @@ test("a register whose signature was checked after its connection closed leaves 
     if (n % 2 === 0) socket.socket.terminate();
     else socket.socket.close();
   }
-  const connections = async () => ((await (await fetch(`${one.url}/ready`)).json()) as Frame).connections;
+  const connections = async () => (await scrape(`http://127.0.0.1:${metrics.port}/metrics`)).value("relay_connections");
   await until("the pod saw them go", async () => (await connections()) === 1);
   // What the last one sends is checked and accepted after all that came before.
   for (let n = 0; n < 5; n += 1) {
