@@ -12,7 +12,6 @@ import { type PauseReason, ReadPause, type ReadPauseOwner } from "../throttle/re
 import { Throttle, type ThrottleContext, type ThrottleOwner } from "../throttle/throttle.ts";
 import { errorFrame, type Greeting, helloFrame } from "./frames.ts";
 import { Outbox, type OutboxBudget, type OutboxLimit, type OutboxOwner } from "./outbox.ts";
-import { CloseHandshake, listenTo, type SocketListener } from "./socket.ts";
 
 export interface ConnectionOptions {
   readonly id: string;
@@ -332,4 +331,96 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     this.#context.events.closing(this);
     return this.#closeHandshake;
   }
+}
+
+/** The end of one connection: the close frame, the bytes that are read after it, and the end of the socket. */
+class CloseHandshake {
+  readonly #socket: WebSocket;
+  readonly #readPause: ReadPause;
+  /** Undefined if the client or ws ended the connection. */
+  readonly code: CloseCode | undefined;
+  #bytes = 0;
+
+  constructor(socket: WebSocket, readPause: ReadPause, code: CloseCode | undefined) {
+    this.#socket = socket;
+    this.#readPause = readPause;
+    this.code = code;
+  }
+
+  /** Writes the close frame, and reads again because ws waits for the client's answer. */
+  sendClose(): void {
+    if (this.code !== undefined) this.#socket.close(this.code.code, this.code.reason);
+    this.#readPause.resumeAll();
+  }
+
+  /** Destroys the socket after a second, so that the close frame arrives before a reset. May be called again. */
+  disconnectSoon(): void {
+    setTimeout(() => this.#socket.terminate(), CONNECTION_LIMITS.closingGraceMs).unref();
+  }
+
+  /**
+   * Counts bytes that came after the close frame. If a client keeps sending, the pod stops reading it: a closed
+   * connection must not cost more than an open connection. The socket stays open, because the client may still read the
+   * close frame.
+   */
+  count(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes > CONNECTION_LIMITS.closingBytes) this.#readPause.pause("closing");
+  }
+}
+
+/** Gets the events of a websocket and of the stream under it. */
+interface SocketListener {
+  message(data: Buffer, isBinary: boolean): void;
+  ping(data: Buffer): void;
+  pong(): void;
+  /** A chunk came from the stream. The listener must pass it to ws. */
+  data(chunk: Buffer): void;
+  /** The socket broke, or a frame was invalid. ws closes the socket itself, with the code that RFC 6455 requires. */
+  failed(): void;
+  /** The socket was closed. @param code from the client or ws. */
+  closed(code: number): void;
+}
+
+/** The property of a socket and its stream that holds their listener. */
+const LISTENER = Symbol("listener");
+
+/**
+ * Event handlers that all sockets share, with the socket as `this`. A closure for each socket would take too much
+ * memory.
+ */
+const SOCKET_EVENTS = {
+  message(this: WebSocket, data: Buffer, isBinary: boolean) {
+    listenerOf(this).message(data, isBinary);
+  },
+  ping(this: WebSocket, data: Buffer) {
+    listenerOf(this).ping(data);
+  },
+  pong(this: WebSocket) {
+    listenerOf(this).pong();
+  },
+  error(this: WebSocket) {
+    listenerOf(this).failed();
+  },
+  close(this: WebSocket, code: number) {
+    listenerOf(this).closed(code);
+  },
+};
+
+/** Replaces the listener of ws. The listener of ws would handle every frame of a chunk at once. */
+function data(this: Duplex, chunk: Buffer): void {
+  listenerOf(this).data(chunk);
+}
+
+/** @param stream the stream under the socket. */
+function listenTo(socket: WebSocket, stream: Duplex, listener: SocketListener): void {
+  Object.assign(socket, { [LISTENER]: listener });
+  Object.assign(stream, { [LISTENER]: listener });
+  const { message, ping, pong, error, close } = SOCKET_EVENTS;
+  socket.on("message", message).on("ping", ping).on("pong", pong).on("error", error).on("close", close);
+  stream.removeAllListeners("data").on("data", data);
+}
+
+function listenerOf(socket: WebSocket | Duplex): SocketListener {
+  return (socket as unknown as { [LISTENER]: SocketListener })[LISTENER];
 }
