@@ -37,7 +37,7 @@ import { createUpgrade } from "./connection/upgrade.ts";
 import { deliverFrom } from "./delivery/deliveries.ts";
 import { drain, PeriodicTasks } from "./drain.ts";
 import { Authority } from "./intake/authority.ts";
-import { DECISION_REPEAT_MS, DecisionRepeats } from "./intake/decisions.ts";
+import { DECISION_REPEAT_MS, DecisionRepeats } from "./intake/decision-repeats.ts";
 import { receiveText } from "./intake/intake.ts";
 import { Responder } from "./intake/responder.ts";
 import { createPodCounters, createProbes, observePod } from "./metrics.ts";

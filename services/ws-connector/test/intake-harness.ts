@@ -13,7 +13,7 @@ import { Ownership } from "../src/agents/ownership.ts";
 import type { Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
 import { Authority } from "../src/intake/authority.ts";
-import { DecisionRepeats } from "../src/intake/decisions.ts";
+import { DecisionRepeats } from "../src/intake/decision-repeats.ts";
 import { type IntakeDependencies, receiveText } from "../src/intake/intake.ts";
 import { Responder } from "../src/intake/responder.ts";
 import { NO_AUDIT, NO_TRACING } from "./registrar-harness.ts";
@@ -31,6 +31,8 @@ export class IntakeHarness {
   readonly signers: string[] = [];
   /** What the preparation of the last session envelope comes to. */
   readonly prepared = Promise.withResolvers<Acceptance | Prepared>();
+  /** How often a preparation was asked for. */
+  preparations = 0;
   /** Whether a release may take what the connection is granted now. */
   awaitsRelease = false;
   readonly keyRefusals = new KeyRefusals();
@@ -60,7 +62,10 @@ export class IntakeHarness {
       acceptor: {
         accept: (item: AcceptanceItem) => this.accepting.push(item),
         needsPreparation: ({ kind }: Pick<AcceptanceItem, "kind">) => kind !== "message",
-        prepare: () => this.prepared.promise,
+        prepare: () => {
+          this.preparations += 1;
+          return this.prepared.promise;
+        },
       } as unknown as Acceptor,
       decisionRepeats: new DecisionRepeats({ accept: (item) => this.accepting.push(item) }),
       registrar: {

@@ -4,13 +4,7 @@ import { SignatureVerifier } from "relay-runtime/verification/signature-verifier
 import type { Acceptance, AcceptanceItem, Prepared } from "relay-window/acceptance/acceptance.ts";
 import { KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
-import {
-  DecisionRepeats,
-  type PreparationEvent,
-  type PreparationState,
-  type PreparedItem,
-  preparationStep,
-} from "../src/intake/decisions.ts";
+import { DecisionRepeats, type PreparedItem } from "../src/intake/decision-repeats.ts";
 import { IntakeHarness } from "./intake-harness.ts";
 
 /** Sessions on their way: prepared in one partition, in effect in another, and taken to their requester. */
@@ -23,15 +17,32 @@ beforeEach(() => {
   harness = new IntakeHarness(verifier);
 });
 
+const inEffect: Prepared = { kind: "decision", state: "a", decidedAt: String(Date.now()) };
+const decision = { id: "decision", type: "session.approve", payload: { session_id: `ses_00${"0".repeat(24)}` } };
+const own = () => {
+  harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac", heardAt: 0 });
+};
+
+test("a session decision is prepared once and goes on before what came in behind it", async () => {
+  own();
+  harness.receive(signed({ ...decision, ts: Date.now() }));
+  for (const id of ["behind", "further"]) harness.receive(signed({ id, ts: Date.now() }));
+  expect(harness.preparations).toBe(1);
+  harness.prepared.resolve(inEffect);
+  await until("all went on", () => harness.accepting.length === 3);
+  const gone = harness.accepting.map(({ envelope, prepared }) => [envelope.id, prepared]);
+  expect(gone).toEqual([
+    ["decision", inEffect],
+    ["behind", undefined],
+    ["further", undefined],
+  ]);
+});
+
 describe("what is in flight when the connection closes", () => {
   const close = () => Object.assign(harness.connection, { isClosing: true });
   const isAbandoned = () => harness.accepting.map(({ envelope, abandoned }) => [envelope.id, abandoned?.()]);
-  const inEffect: Prepared = { kind: "decision", state: "a", decidedAt: String(Date.now()) };
-  const decision = { id: "decision", type: "session.approve", payload: { session_id: `ses_00${"0".repeat(24)}` } };
 
-  beforeEach(() => {
-    harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac", heardAt: 0 });
-  });
+  beforeEach(own);
 
   test("is dropped before it goes to Redis", () => {
     harness.receive(signed({ id: "message", ts: Date.now() }));
@@ -187,46 +198,5 @@ describe("Decisions that are repeated:", () => {
   test("no more than a thousand are repeated", () => {
     for (let n = 0; n < 1001; n += 1) repeats.keep(decision(String(n)), 0);
     expect(repeatedAt(1000, ACCEPTED)).toHaveLength(1000);
-  });
-});
-
-describe("The steps of a preparation:", () => {
-  const answer: Acceptance = { outcome: "session_closed" };
-  const IDLE = { kind: "idle" } as const;
-  const prepared: Prepared = { kind: "decision", state: "a", decidedAt: "1790000000000" };
-  const PREPARING = { kind: "preparing" } as const;
-  const PREPARED = { kind: "prepared", prepared } as const;
-  const REFUSED = { kind: "refused", answer } as const;
-  const HANDED_OVER = { kind: "handed_over" } as const;
-
-  const WAIT = { kind: "wait" };
-
-  /** The whole table: state, event, next state, effect. */
-  const TABLE: readonly (readonly [PreparationState, PreparationEvent, PreparationState, object])[] = [
-    [IDLE, HANDED_OVER, PREPARING, { kind: "prepare" }],
-    [IDLE, PREPARED, IDLE, WAIT],
-    [IDLE, REFUSED, IDLE, WAIT],
-    [PREPARING, HANDED_OVER, PREPARING, WAIT],
-    [PREPARING, PREPARED, PREPARED, { kind: "advance" }],
-    [PREPARING, REFUSED, REFUSED, { kind: "advance" }],
-    [PREPARED, HANDED_OVER, IDLE, { kind: "accept", prepared }],
-    [PREPARED, PREPARED, PREPARED, WAIT],
-    [PREPARED, REFUSED, PREPARED, WAIT],
-    [REFUSED, HANDED_OVER, IDLE, { kind: "answer", answer }],
-    [REFUSED, PREPARED, REFUSED, WAIT],
-    [REFUSED, REFUSED, REFUSED, WAIT],
-  ];
-
-  test.each(
-    TABLE.map(([state, event, next, effect]) => ({
-      from: state.kind,
-      event: event.kind,
-      state,
-      given: event,
-      next,
-      effect,
-    })),
-  )("$from, $event", ({ state, given, next, effect }) => {
-    expect(preparationStep(state, given)).toEqual({ state: next, effect });
   });
 });

@@ -15,13 +15,7 @@ import type { OwnedAgent } from "../agents/ownership.ts";
 import type { Registrar } from "../agents/registrar.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Authority } from "./authority.ts";
-import {
-  type DecisionRepeats,
-  IDLE,
-  type PreparationEvent,
-  type PreparationState,
-  preparationStep,
-} from "./decisions.ts";
+import type { DecisionRepeats } from "./decision-repeats.ts";
 import type { Responder } from "./responder.ts";
 import {
   type About,
@@ -65,8 +59,8 @@ export class Intake {
   readonly #acks: Pick<Distribution, "observe">;
   readonly #queue: VerificationQueue;
   #accepting = 0;
-  /** The preparation of the envelope at the head of the queue. */
-  #preparation: PreparationState = IDLE;
+  /** The answer to the preparation of the head of the queue, or null until it comes. Undefined without preparation. */
+  #preparation: Prepared | Acceptance | null | undefined;
   /** When the envelope at the head of the queue came in, monotonic ms. */
   #headCameAt = 0;
 
@@ -126,7 +120,8 @@ export class Intake {
 
   /** Handles the head of the queue. @returns false while it must wait there. */
   #handle(result: Refusal | VerifiedEnvelope, arrival: Arrival): boolean {
-    if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
+    // Before `isClosing`: once asked, the session's partition may have decided, and the requester must hear of it.
+    if (this.#preparation !== undefined) return this.#handlePrepared(result as VerifiedEnvelope, this.#preparation);
     this.#headCameAt = arrival.cameAt;
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
@@ -248,7 +243,10 @@ export class Intake {
       return true;
     }
     this.#noteSigner(verified);
-    if (this.#acceptor.needsPreparation(verified)) return this.#handlePrepared(verified);
+    if (this.#acceptor.needsPreparation(verified)) {
+      void this.#prepare(verified);
+      return false;
+    }
     this.#publish(verified);
     return true;
   }
@@ -268,25 +266,23 @@ export class Intake {
     return this.#tracing.begin("send", { kind: "server", startedAt: this.#headCameAt, attributes });
   }
 
-  #handlePrepared(verified: VerifiedEnvelope): boolean {
-    return this.#applyPreparation(verified, { kind: "handed_over" });
-  }
-
-  /** @returns true if the head of the queue is done. */
-  #applyPreparation(verified: VerifiedEnvelope, event: PreparationEvent): boolean {
-    const { state, effect } = preparationStep(this.#preparation, event);
-    this.#preparation = state;
-    if (effect.kind === "prepare") void this.#prepare(verified);
-    else if (effect.kind === "advance") this.#queue.advance();
-    else if (effect.kind === "answer") this.#answer(verified, effect.answer);
-    else if (effect.kind === "accept") this.#publish(verified, effect.prepared);
-    return effect.kind === "accept" || effect.kind === "answer";
-  }
-
+  /**
+   * A session decision takes effect in the session's partition before its acceptance. Over several partitions the other
+   * partitions count a session.request before. The queue waits, so that nothing overtakes the envelope. Source:
+   * docs/protocol.md#sessions.
+   */
   async #prepare(verified: VerifiedEnvelope): Promise<void> {
-    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOf(verified) });
-    const event = "outcome" in answer ? { kind: "refused", answer } : { kind: "prepared", prepared: answer };
-    this.#applyPreparation(verified, event as PreparationEvent);
+    this.#preparation = null;
+    this.#preparation = await this.#acceptor.prepare({ ...verified, principal: principalOf(verified) });
+    this.#queue.advance();
+  }
+
+  #handlePrepared(verified: VerifiedEnvelope, preparation: Prepared | Acceptance | null): boolean {
+    if (preparation === null) return false;
+    this.#preparation = undefined;
+    if ("outcome" in preparation) this.#answer(verified, preparation);
+    else this.#publish(verified, preparation);
+    return true;
   }
 
   #accept(
