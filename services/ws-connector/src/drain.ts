@@ -7,10 +7,8 @@ import type { Registrar } from "./agents/registrar.ts";
 import type { Connection } from "./connection/connection.ts";
 import { drainingNotice } from "./connection/frames.ts";
 
-export interface PeriodicTask {
-  readonly everyMs: number;
-  readonly run: () => void;
-}
+/** The interval in ms, and what runs then. */
+export type PeriodicTask = readonly [everyMs: number, run: () => unknown];
 
 /** Runs each task at its interval, from `start` to `stop`. */
 export class PeriodicTasks {
@@ -22,7 +20,7 @@ export class PeriodicTasks {
   }
 
   start(): void {
-    this.#timers = this.#tasks.map(({ everyMs, run }) => setInterval(run, everyMs));
+    this.#timers = this.#tasks.map(([everyMs, run]) => setInterval(run, everyMs));
   }
 
   stop(): void {

@@ -10,19 +10,15 @@ import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
 import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
 import type { Distribution, ServiceMetrics, Tally } from "relay-runtime/metrics/service-metrics.ts";
-import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
-import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import type { HeartbeatWriter } from "relay-window/presence/heartbeat-writer.ts";
-import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { observeAcceptance, observeLinks, observeWindow } from "relay-window/window/observe.ts";
-import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { type ReadinessSources, readyHandler } from "relay-window/window/readiness.ts";
 import type { OutboxBudget } from "./connection/outbox.ts";
+import type { PodRedis } from "./pod-redis.ts";
+import type { WsConnectorSettings } from "./settings.ts";
 
 export interface ProbeOptions extends ReadinessSources {
   readonly logger: Logger;
-  readonly trustedProxyHops: number;
-  readonly alternateWsPath: string;
+  readonly settings: Pick<WsConnectorSettings, "trustedProxyHops" | "alternateWsPath">;
 }
 
 /**
@@ -31,8 +27,9 @@ export interface ProbeOptions extends ReadinessSources {
  */
 export function createProbes(options: ProbeOptions) {
   const handlers = { health: healthHandler("ws-connector"), ready: readyHandler("ws-connector", options) };
-  return createApp(options)
-    .use(requireUpgrade([WEBSOCKET_PATH, options.alternateWsPath]))
+  const { logger, settings } = options;
+  return createApp({ logger, trustedProxyHops: settings.trustedProxyHops })
+    .use(requireUpgrade([WEBSOCKET_PATH, settings.alternateWsPath]))
     .use(mountSurfaces("ws-connector", handlers));
 }
 
@@ -54,16 +51,11 @@ export interface PodCounters {
 }
 
 /** The parts whose values the metrics read. */
-export interface PodParts {
+export interface PodParts extends Pick<PodRedis, "link" | "window" | "channel" | "acceptor" | "heartbeatWriter"> {
   readonly keys: { readonly isBehind: boolean };
   readonly audit: { readonly linesLost: number };
   readonly connections: { readonly size: number };
   readonly outboxBudget: OutboxBudget;
-  readonly link: RedisCalls;
-  readonly window: ProcessWindow;
-  readonly channel: PodChannel;
-  readonly acceptor: Acceptor;
-  readonly heartbeatWriter: HeartbeatWriter;
   readonly probes: Probes;
 }
 

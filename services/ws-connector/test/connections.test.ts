@@ -199,8 +199,10 @@ describe("Whose limit it is:", () => {
       settings: { envelopesPerSecond: 200, bytesPerSecond: 0 },
       quota: new ConnectionQuota({ maxConnections: 2, connectionsPerAddress: 0, unregisteredConnections: 0 }, () => {}),
       outboxBudget: new OutboxBudget({ outboxBytes: 65_536, outboxTotal: 0 }),
-      congestion: { changed: () => {} } as unknown as CongestionNotices,
-      registrar: { releaseAll: () => {} } as unknown as Registrar,
+      agents: {
+        congestion: { changed: () => {} } as unknown as CongestionNotices,
+        registrar: { releaseAll: () => {} } as unknown as Registrar,
+      },
       counters,
       connectorVersion: undefined,
       receive: () => {},

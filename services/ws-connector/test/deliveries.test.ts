@@ -35,7 +35,8 @@ function listenOver(partitions: number, tracing = NO_TRACING): void {
   delivered = new Tally();
   disconnected = [];
   const disconnect = ({ id }: { id: string }) => void disconnected.push(id);
-  deliverFrom(channel, { connections, registrar, agentConnections, releaser, epochs, delivered, tracing, disconnect });
+  const agents = { registrar, agentConnections };
+  deliverFrom({ channel, releaser, epochs }, { connections, agents, delivered, tracing, disconnect });
 }
 
 test("the epoch of a takeover is known to the pod, also of a connection that is gone", () => {

@@ -254,7 +254,7 @@ describe("In the intake:", () => {
       const requested: Registrar["requested"] = (_, verified) => {
         verifiedKey = verified.key;
       };
-      const { registrar } = harness.dependencies;
+      const { registrar } = harness.parts;
       Object.assign(registrar, { requested });
       harness.receive(register("first"));
       harness.accepting.pop()?.done(online(7));
@@ -299,7 +299,7 @@ describe("In the intake:", () => {
       const cameBefore = performance.now();
       expect([counts(), harness.connection.intake]).toEqual([[0, 0], undefined]);
       while (performance.now() < cameBefore + 2);
-      harness.dependencies.batch.flush();
+      harness.parts.batch.flush();
       expect(counts()).toEqual([1, 0]);
       expect(harness.gathered[0]?.heardAt).toBeLessThanOrEqual(cameBefore);
     });
@@ -376,10 +376,10 @@ describe("In the intake:", () => {
       ])("%s", (_, lose) => {
         let refusals = 0;
         Object.assign(harness.connection, { principal: "key:alice-hmac", noteRefusal: () => (refusals += 1) });
-        Object.assign(harness.dependencies.registrar, { heard: refuse, answered: refuse });
+        Object.assign(harness.parts.registrar, { heard: refuse, answered: refuse });
         own(key);
         beat();
-        harness.dependencies.batch.flush();
+        harness.parts.batch.flush();
         lose();
         expect([harness.errors, refusals, [...harness.keyRefusals]]).toEqual([["not_registered"], 0, []]);
       });
@@ -403,7 +403,7 @@ describe("In the intake:", () => {
 
       test("goes to acceptance behind a register that takes it back", async () => {
         const requested: Registrar["requested"] = () => harness.connection.agents.apply(ALICE, { kind: "requested" });
-        Object.assign(harness.dependencies.registrar, { requested });
+        Object.assign(harness.parts.registrar, { requested });
         ed("again", "agent.register");
         ed("beat", "agent.heartbeat");
         takeOver();
@@ -415,7 +415,7 @@ describe("In the intake:", () => {
     test("takes none to a connection that its pod lets go", () => {
       own(key);
       beat();
-      Object.assign(harness.dependencies.registrar, { canTake: () => false });
+      Object.assign(harness.parts.registrar, { canTake: () => false });
       harness.gathered[0]?.answered(null);
       expect([harness.errors, counts()]).toEqual([["unavailable"], [1, 0]]);
     });

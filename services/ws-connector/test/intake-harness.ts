@@ -14,7 +14,7 @@ import type { Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
 import { Authority } from "../src/intake/authority.ts";
 import { DecisionRepeats } from "../src/intake/decision-repeats.ts";
-import { type IntakeDependencies, receiveText } from "../src/intake/intake.ts";
+import { createIntake, type IntakeParts } from "../src/intake/intake.ts";
 import { Responder } from "../src/intake/responder.ts";
 import { NO_AUDIT, NO_TRACING } from "./registrar-harness.ts";
 
@@ -41,7 +41,7 @@ export class IntakeHarness {
   readonly acks: number[] = [];
   readonly log: string[] = [];
   readonly connection: Connection;
-  readonly dependencies: IntakeDependencies;
+  readonly parts: IntakeParts;
 
   constructor(verifier: SignatureVerifier) {
     this.connection = {
@@ -54,9 +54,8 @@ export class IntakeHarness {
       resume: () => {},
       send: (text: string) => this.errors.push(JSON.parse(text).code),
     } as unknown as Connection;
-    const { keyRefusals } = this;
     const authority = new Authority({ keys: KEYS as unknown as KeyStore, hosts: new Set() });
-    this.dependencies = {
+    this.parts = {
       authority,
       verifier: new EnvelopeVerifier(verifier),
       acceptor: {
@@ -81,8 +80,7 @@ export class IntakeHarness {
       acks: { observe: (seconds: number) => void this.acks.push(seconds) },
       responder: new Responder({
         authority,
-        refusals: this.refusals,
-        keyRefusals,
+        counters: { refusals: this.refusals, keyRefusals: this.keyRefusals },
         audit: NO_AUDIT,
         baseUrl: BASE_URL,
         logger: createLogger({ service: "test", level: "error" }, { write: (line) => void this.log.push(line) }),
@@ -91,7 +89,7 @@ export class IntakeHarness {
   }
 
   receive(envelope: object): void {
-    receiveText(this.connection, JSON.stringify(envelope), this.dependencies);
+    createIntake(this.parts)(this.connection, JSON.stringify(envelope));
   }
 }
 

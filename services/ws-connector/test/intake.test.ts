@@ -54,7 +54,7 @@ describe("an envelope under the key that a register on its way to Redis may brin
       void agents.apply(envelope.from, { kind: "requested" });
     const answered: Registrar["answered"] = ({ agents }, { envelope, key }) =>
       void agents.apply(envelope.from, { kind: "granted", epoch: 1, key, heardAt: 0 });
-    Object.assign(harness.dependencies.registrar, { requested, answered });
+    Object.assign(harness.parts.registrar, { requested, answered });
     harness.receive(register("first"));
     harness.receive(signed({ id: "behind", key_id: KEY_ID, ts: Date.now() }));
     expect([harness.errors, harness.accepting.length]).toEqual([[], 1]);
@@ -92,7 +92,7 @@ describe("what a call says of the congestion of its connection is said again onc
     const requested: Registrar["requested"] = (_, { key }) => {
       harness.connection.agents.apply("agent://alice", { kind: "granted", epoch: 7, key, heardAt: 0 });
     };
-    Object.assign(harness.dependencies.registrar, { requested });
+    Object.assign(harness.parts.registrar, { requested });
   });
 
   test.each(["agent.register", "agent.heartbeat"])("where it is not true any more: of an %s", (type) => {
@@ -184,7 +184,7 @@ describe("What an envelope costs is told to be its signer's", () => {
     expect(harness.signers).toEqual([ALICE]);
     own(KEYS.ring.signingKey("alice-hmac", Date.now())?.identity as string);
     harness.receive(signed({ id: "b", type: "agent.heartbeat", payload: {}, ts: Date.now() }));
-    harness.dependencies.batch.flush();
+    harness.parts.batch.flush();
     harness.gathered[0]?.answered({ outcome: "unavailable" });
     expect(harness.signers).toEqual([ALICE, ALICE]);
   });
@@ -233,7 +233,7 @@ describe("An envelope that cannot be taken in through a fault of the relay", () 
   const ed = (id: string) => signed({ id, key_id: "alice-ed", ts: Date.now() }, ED25519);
   /** Until the returned function is called. */
   const failChecks = () => {
-    const { authority } = harness.dependencies;
+    const { authority } = harness.parts;
     const { known } = authority;
     Object.defineProperty(authority, "known", { get: fault, configurable: true });
     return () => Object.defineProperty(authority, "known", { value: known });
@@ -247,7 +247,7 @@ describe("An envelope that cannot be taken in through a fault of the relay", () 
     Object.assign(harness.connection, { send });
     const requested: Registrar["requested"] = ({ agents }, { envelope }) =>
       void agents.apply(envelope.from, { kind: "requested" });
-    Object.assign(harness.dependencies.registrar, { requested });
+    Object.assign(harness.parts.registrar, { requested });
   });
 
   test.each<[string, () => void | Promise<void>]>([
@@ -274,7 +274,7 @@ describe("An envelope that cannot be taken in through a fault of the relay", () 
     [
       "a text whose signature cannot be verified",
       () => {
-        once(harness.dependencies.verifier, "verify");
+        once(harness.parts.verifier, "verify");
         harness.receive(signed({ id: "broken", ts: Date.now() }));
       },
     ],
@@ -282,21 +282,21 @@ describe("An envelope that cannot be taken in through a fault of the relay", () 
       "a message that cannot be handed on",
       () => {
         own();
-        once(harness.dependencies.acceptor, "accept");
+        once(harness.parts.acceptor, "accept");
         harness.receive(signed({ id: "broken", ts: Date.now() }));
       },
     ],
     [
       "a register that cannot be handed on",
       () => {
-        once(harness.dependencies.acceptor, "accept");
+        once(harness.parts.acceptor, "accept");
         harness.receive(register("broken"));
       },
     ],
     [
       "a register whose answer fails",
       () => {
-        once(harness.dependencies.registrar, "answered");
+        once(harness.parts.registrar, "answered");
         harness.receive(register("broken"));
         harness.accepting.pop()?.done(online(1));
       },
@@ -305,18 +305,18 @@ describe("An envelope that cannot be taken in through a fault of the relay", () 
       "a heartbeat that cannot be gathered",
       () => {
         own();
-        once(harness.dependencies.heartbeats, "gather");
+        once(harness.parts.heartbeats, "gather");
         harness.receive(heartbeat("broken"));
-        harness.dependencies.batch.flush();
+        harness.parts.batch.flush();
       },
     ],
     [
       "a heartbeat whose answer fails",
       () => {
         own();
-        once(harness.dependencies.registrar, "heard");
+        once(harness.parts.registrar, "heard");
         harness.receive(heartbeat("broken"));
-        harness.dependencies.batch.flush();
+        harness.parts.batch.flush();
         harness.gathered.pop()?.answered(online(1));
       },
     ],
@@ -332,7 +332,7 @@ describe("An envelope that cannot be taken in through a fault of the relay", () 
   });
 
   test("keeps nothing behind it where it is a register whose answer fails, which may have given the agent", () => {
-    once(harness.dependencies.registrar, "answered");
+    once(harness.parts.registrar, "answered");
     harness.receive(register("broken"));
     harness.receive(signed({ id: "behind", ts: Date.now() }));
     harness.accepting.pop()?.done(online(1));

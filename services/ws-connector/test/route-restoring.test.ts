@@ -36,7 +36,7 @@ beforeEach(() => {
   const keys = { ring: { mayAct: () => mayAct, hasNamespace: () => true } } as unknown as KeyStore;
   const authority = new Authority({ keys, hosts: new Set() });
   const { registrar, releaser, connection } = relay;
-  restoring = new RouteRestoring({ restorer, releaser, connections: [connection], registrar, authority });
+  restoring = new RouteRestoring({ redis: { restorer, releaser }, connections: [connection], registrar, authority });
 });
 
 /** The agent comes online under this epoch. */

@@ -66,7 +66,7 @@ describe("what is in flight when the connection closes", () => {
     harness.prepared.resolve(inEffect);
     await until("the decision goes on", () => harness.accepting.length > 0);
     harness.accepting.splice(0)[0]?.done({ outcome: "unavailable" });
-    harness.dependencies.decisionRepeats.flush(performance.now());
+    harness.parts.decisionRepeats.flush(performance.now());
     expect(harness.accepting.map(({ envelope, prepared }) => [envelope.id, prepared])).toEqual([
       ["decision", inEffect],
     ]);
@@ -132,7 +132,7 @@ describe("a session request beyond a bound", () => {
   ] as const)("is told the bound that held: %s, issuer %s", (limit, issuer, name, most) => {
     const entry = { ...KEYS.ring.signingKey("alice-hmac", Date.now()), issuer };
     const ring = { signingKey: () => entry, issuers: {} };
-    Object.defineProperty(harness.dependencies.authority, "known", { value: { ...KEYS, ring } });
+    Object.defineProperty(harness.parts.authority, "known", { value: { ...KEYS, ring } });
     expect(refusalFrame(limit)).toMatchObject({ message: expect.stringMatching(`${name} .*: ${most}\\.`) });
   });
 

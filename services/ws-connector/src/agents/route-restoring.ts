@@ -1,15 +1,14 @@
-import type { HeldRoute, RouteRestorer } from "relay-window/presence/route-restoring.ts";
-import type { RouteReleaser } from "relay-window/presence/routes.ts";
+import type { HeldRoute } from "relay-window/presence/route-restoring.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Authority } from "../intake/authority.ts";
+import type { PodRedis } from "../pod-redis.ts";
 import { CongestionFlag } from "./congestion.ts";
 import type { OwnedAgent } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 
 export interface RouteRestoringOptions {
-  readonly restorer: RouteRestorer;
-  readonly releaser: RouteReleaser;
+  readonly redis: Pick<PodRedis, "restorer" | "releaser">;
   readonly connections: Iterable<Connection>;
   readonly registrar: Registrar;
   readonly authority: Authority;
@@ -38,7 +37,7 @@ export class RouteRestoring {
 
   /** Restores the routes of all partitions. Resolves when all are restored, or Redis did not answer. */
   all(): Promise<void> {
-    return this.ofPartitions(everyPartition(this.#options.restorer.partitions));
+    return this.ofPartitions(everyPartition(this.#options.redis.restorer.partitions));
   }
 
   ofPartitions(partitions: readonly number[]): Promise<void> {
@@ -69,7 +68,7 @@ export class RouteRestoring {
       connection.agents.owned().map((agent) => ({ connection, agent })),
     );
     const failed = new Set<number>();
-    for (const [partition, slice] of this.#options.restorer.slices(held)) {
+    for (const [partition, slice] of this.#options.redis.restorer.slices(held)) {
       if (!due.has(partition) || failed.has(partition)) continue;
       await this.#restore(partition, slice).catch(() => failed.add(partition));
     }
@@ -77,7 +76,7 @@ export class RouteRestoring {
   }
 
   async #restore(partition: number, slice: readonly Held[]): Promise<void> {
-    const { restorer, registrar, releaser } = this.#options;
+    const { registrar, redis } = this.#options;
     const restored = slice.flatMap((held) => {
       const flag = new CongestionFlag(held.connection);
       const route = this.#routeOf(held, flag);
@@ -85,7 +84,7 @@ export class RouteRestoring {
     });
     if (restored.length === 0) return;
     try {
-      const epochs = await restorer.restore(
+      const epochs = await redis.restorer.restore(
         partition,
         restored.map(({ route }) => route),
       );
@@ -97,7 +96,7 @@ export class RouteRestoring {
       for (const { flag } of restored) flag.settled();
       // The pod may have released the agent before Redis carried this out, even if there was no answer.
       const gone = restored.filter(({ held }) => this.#ownedOf(held) === undefined);
-      if (gone.length > 0) releaser.release(gone.map(({ route }) => route));
+      if (gone.length > 0) redis.releaser.release(gone.map(({ route }) => route));
     }
   }
 

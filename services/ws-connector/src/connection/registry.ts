@@ -6,8 +6,7 @@ import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { labelsOf } from "relay-window/limits/principals.ts";
 import type { WebSocket } from "ws";
-import type { CongestionNotices } from "../agents/congestion.ts";
-import type { Registrar } from "../agents/registrar.ts";
+import type { PodAgents } from "../agents/agents.ts";
 import type { PodCounters } from "../metrics.ts";
 import type { WsConnectorSettings } from "../settings.ts";
 import type { ConnectionQuota } from "../throttle/connection-quota.ts";
@@ -25,8 +24,7 @@ export interface RegistryOptions {
   readonly settings: Pick<WsConnectorSettings, "envelopesPerSecond" | "bytesPerSecond">;
   readonly quota: ConnectionQuota;
   readonly outboxBudget: OutboxBudget;
-  readonly congestion: CongestionNotices;
-  readonly registrar: Registrar;
+  readonly agents: Pick<PodAgents, "registrar" | "congestion">;
   readonly counters: PodCounters;
   /** The version of the connector that the relay hands out. */
   readonly connectorVersion: string | undefined;
@@ -43,7 +41,8 @@ export class ConnectionRegistry {
   #takesNew = false;
 
   constructor(options: RegistryOptions) {
-    const { settings, quota, outboxBudget, congestion, registrar, counters, connectorVersion, receive } = options;
+    const { settings, quota, outboxBudget, agents, counters, connectorVersion, receive } = options;
+    const { registrar, congestion } = agents;
     this.#quota = quota;
     this.#counters = counters;
     const limits = announcedLimits(settings);

@@ -1,12 +1,10 @@
 import type { Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { Tracing } from "relay-runtime/tracing/tracing.ts";
-import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import type { KnownEpochs } from "relay-window/presence/route-restoring.ts";
-import type { RouteReleaser } from "relay-window/presence/routes.ts";
-import type { AgentConnections, Registrar } from "../agents/registrar.ts";
+import type { PodAgents } from "../agents/agents.ts";
 import type { Connection } from "../connection/connection.ts";
 import { deliverFrame } from "../connection/frames.ts";
 import type { ConnectionRegistry } from "../connection/registry.ts";
+import type { PodRedis } from "../pod-redis.ts";
 
 /** The pod remembers a delivery for at least this time, and at most twice as long. */
 const REMEMBERED_MS = 60_000;
@@ -50,11 +48,7 @@ export class RecentDeliveries {
 
 export interface DeliveryDependencies {
   readonly connections: ConnectionRegistry;
-  readonly registrar: Registrar;
-  readonly agentConnections: AgentConnections;
-  readonly releaser: RouteReleaser;
-  /** The epochs that the pod knows. */
-  readonly epochs: KnownEpochs;
+  readonly agents: Pick<PodAgents, "registrar" | "agentConnections">;
   /** Deliveries, by `sent`, `connection_gone` or, over several partitions, `repeated`. */
   readonly delivered: Tally;
   readonly tracing: Tracing;
@@ -75,9 +69,10 @@ export interface DeliveryDependencies {
  * Source: docs/protocol.md#presence, docs/redis.md#routes-left-behind.
  */
 export function deliverFrom(
-  channel: PodChannel,
-  { connections, registrar, agentConnections, releaser, epochs, delivered, tracing, disconnect }: DeliveryDependencies,
+  { channel, releaser, epochs }: Pick<PodRedis, "channel" | "releaser" | "epochs">,
+  { connections, agents, delivered, tracing, disconnect }: DeliveryDependencies,
 ): void {
+  const { registrar, agentConnections } = agents;
   const mayHave = (id: string, agent: string) => {
     const connection = connections.find(id);
     return connection?.agents.mayOwn(agent) ? connection : undefined;

@@ -29,7 +29,7 @@ import {
 const MAX_IN_FLIGHT = 256;
 
 /** The parts that all intakes of a pod share. */
-export interface IntakeDependencies {
+export interface IntakeParts {
   readonly verifier: EnvelopeVerifier;
   readonly authority: Authority;
   readonly acceptor: Acceptor;
@@ -47,16 +47,9 @@ export interface IntakeDependencies {
  * When the connection closes, the pod discards envelopes in flight, except a session decision that may be in effect.
  * Source: docs/protocol.md#frames.
  */
-export class Intake {
+class Intake {
   readonly #connection: Connection;
-  readonly #authority: Authority;
-  readonly #acceptor: Acceptor;
-  readonly #decisionRepeats: DecisionRepeats;
-  readonly #registrar: Registrar;
-  readonly #heartbeats: Heartbeats;
-  readonly #tracing: Tracing;
-  readonly #responder: Responder;
-  readonly #acks: Pick<Distribution, "observe">;
+  readonly #parts: IntakeParts;
   readonly #queue: VerificationQueue;
   #accepting = 0;
   /** The answer to the preparation of the head of the queue, or null until it comes. Undefined without preparation. */
@@ -64,20 +57,11 @@ export class Intake {
   /** When the envelope at the head of the queue came in, monotonic ms. */
   #headCameAt = 0;
 
-  constructor(connection: Connection, dependencies: IntakeDependencies) {
-    const { verifier, authority, acceptor, decisionRepeats, registrar, heartbeats, tracing, responder, acks } =
-      dependencies;
+  constructor(connection: Connection, parts: IntakeParts) {
     this.#connection = connection;
-    this.#authority = authority;
-    this.#acceptor = acceptor;
-    this.#decisionRepeats = decisionRepeats;
-    this.#registrar = registrar;
-    this.#heartbeats = heartbeats;
-    this.#tracing = tracing;
-    this.#responder = responder;
-    this.#acks = acks;
+    this.#parts = parts;
     this.#queue = new VerificationQueue({
-      verifier,
+      verifier: parts.verifier,
       handle: (result, arrival) => this.#handle(result, arrival),
       recheck: (waiting) => this.#recheck(waiting),
       failed: (about, err) => this.#failed(about, err),
@@ -105,7 +89,7 @@ export class Intake {
   }
 
   #check(text: string): Refusal | Candidate {
-    return checkBeforeSignature(text, this.#authority.known, Date.now(), this.#connection);
+    return checkBeforeSignature(text, this.#parts.authority.known, Date.now(), this.#connection);
   }
 
   /**
@@ -114,7 +98,8 @@ export class Intake {
    * again.
    */
   #recheck({ text, keyId, agent }: WaitingEnvelope): Refusal | Candidate | undefined {
-    const isDecided = !this.#connection.agents.hasPending || this.#authority.knows(this.#connection, keyId, agent);
+    const isDecided =
+      !this.#connection.agents.hasPending || this.#parts.authority.knows(this.#connection, keyId, agent);
     return isDecided ? this.#check(text) : undefined;
   }
 
@@ -125,7 +110,7 @@ export class Intake {
     this.#headCameAt = arrival.cameAt;
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
-      this.#responder.refused(this.#connection, result);
+      this.#parts.responder.refused(this.#connection, result);
       return true;
     }
     if (isPresence(result)) return this.#handlePresence(result, arrival);
@@ -138,21 +123,24 @@ export class Intake {
     const isHeartbeat = verified.kind === "heartbeat";
     // The client lost the agent after it sent this, and has not registered it again since.
     if (isHeartbeat && wasOwned && !agents.owns(envelope.from) && !agents.isPending(envelope.from)) {
-      this.#responder.lostSince(this.#connection, verified);
+      this.#parts.responder.lostSince(this.#connection, verified);
       return true;
     }
     if (agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
-      this.#responder.refuse(this.#connection, verified, "invalid_envelope", detail);
+      this.#parts.responder.refuse(this.#connection, verified, "invalid_envelope", detail);
       return true;
     }
     // Its credential may have ended since it was checked.
-    if (verified.credential === undefined && !this.#authority.knows(this.#connection, verified.keyId, envelope.from)) {
-      this.#responder.refuse(this.#connection, verified, "unknown_key");
+    if (
+      verified.credential === undefined &&
+      !this.#parts.authority.knows(this.#connection, verified.keyId, envelope.from)
+    ) {
+      this.#parts.responder.refuse(this.#connection, verified, "unknown_key");
       return true;
     }
-    const canTake = this.#registrar.canTake(this.#connection, envelope.from);
-    if (!canTake || this.#registrar.awaitsRelease(this.#connection, verified)) {
+    const canTake = this.#parts.registrar.canTake(this.#connection, envelope.from);
+    if (!canTake || this.#parts.registrar.awaitsRelease(this.#connection, verified)) {
       this.#answer(verified, { outcome: "unavailable" });
       return true;
     }
@@ -182,7 +170,7 @@ export class Intake {
     };
     this.#accepting += 1;
     try {
-      this.#heartbeats.gather(heartbeat);
+      this.#parts.heartbeats.gather(heartbeat);
     } catch (err) {
       this.#accepting -= 1;
       throw err;
@@ -191,15 +179,18 @@ export class Intake {
 
   #heard(verified: VerifiedEnvelope, answer: HeartbeatAnswer): void {
     if (answer === null) this.#acceptAfterAll(verified);
-    else this.#registrar.heard(this.#connection, verified, answer, (refused) => this.#answerOwned(verified, refused));
+    else
+      this.#parts.registrar.heard(this.#connection, verified, answer, (refused) =>
+        this.#answerOwned(verified, refused),
+      );
   }
 
   /** If the connection lost the agent after the heartbeat came in, the heartbeat does not take the agent back. */
   #acceptAfterAll(verified: VerifiedEnvelope): void {
     const { from } = verified.envelope;
     if (this.#connection.isClosing) return;
-    if (!this.#connection.agents.owns(from)) this.#responder.lostSince(this.#connection, verified);
-    else if (!this.#registrar.canTake(this.#connection, from)) this.#answer(verified, UNDONE);
+    if (!this.#connection.agents.owns(from)) this.#parts.responder.lostSince(this.#connection, verified);
+    else if (!this.#parts.registrar.canTake(this.#connection, from)) this.#answer(verified, UNDONE);
     else this.#acceptPresence(verified, { wasOwned: true, isPaid: true });
   }
 
@@ -213,14 +204,14 @@ export class Intake {
       const isApplied = this.#guard(verified, () => {
         // The signer does not pay if another client repeats its register.
         if (!isPaid && "epoch" in acceptance && acceptance.epoch !== null) this.#noteSigner(verified);
-        this.#registrar.answered(this.#connection, verified, acceptance, refuse);
+        this.#parts.registrar.answered(this.#connection, verified, acceptance, refuse);
       });
       // The agent's route may lead here.
       if (!isApplied) agents.apply(envelope.from, { kind: "unanswered", key });
       this.#queue.advance();
     };
     try {
-      this.#registrar.requested(this.#connection, verified);
+      this.#parts.registrar.requested(this.#connection, verified);
       this.#accept(verified, answer);
     } catch (err) {
       agents.apply(envelope.from, { kind: "not_granted" });
@@ -230,7 +221,7 @@ export class Intake {
 
   /** Answers a heartbeat of an agent that the connection owned when it came in. */
   #answerOwned(verified: VerifiedEnvelope, acceptance: Acceptance): void {
-    if (acceptance.outcome === "not_registered") this.#responder.lostSince(this.#connection, verified);
+    if (acceptance.outcome === "not_registered") this.#parts.responder.lostSince(this.#connection, verified);
     else this.#answer(verified, acceptance);
   }
 
@@ -239,11 +230,11 @@ export class Intake {
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
-      this.#responder.refuse(this.#connection, verified, "not_registered");
+      this.#parts.responder.refuse(this.#connection, verified, "not_registered");
       return true;
     }
     this.#noteSigner(verified);
-    if (this.#acceptor.needsPreparation(verified)) {
+    if (this.#parts.acceptor.needsPreparation(verified)) {
       void this.#prepare(verified);
       return false;
     }
@@ -253,7 +244,7 @@ export class Intake {
 
   /** If its trace is sampled, a span covers the time from arrival to answer. */
   #publish(verified: VerifiedEnvelope, prepared?: Prepared): void {
-    const span = this.#tracing.isOn ? this.#beginSend(verified) : undefined;
+    const span = this.#parts.tracing.isOn ? this.#beginSend(verified) : undefined;
     const answer = (acceptance: Acceptance) => {
       this.#answer(verified, acceptance);
       span?.end(outcomeAttributes(acceptance));
@@ -263,7 +254,7 @@ export class Intake {
 
   #beginSend({ kind }: VerifiedEnvelope): TraceSpan | undefined {
     const attributes = { "agent_relay.kind": kind };
-    return this.#tracing.begin("send", { kind: "server", startedAt: this.#headCameAt, attributes });
+    return this.#parts.tracing.begin("send", { kind: "server", startedAt: this.#headCameAt, attributes });
   }
 
   /**
@@ -273,7 +264,7 @@ export class Intake {
    */
   async #prepare(verified: VerifiedEnvelope): Promise<void> {
     this.#preparation = null;
-    this.#preparation = await this.#acceptor.prepare({ ...verified, principal: principalOf(verified) });
+    this.#preparation = await this.#parts.acceptor.prepare({ ...verified, principal: principalOf(verified) });
     this.#queue.advance();
   }
 
@@ -294,7 +285,7 @@ export class Intake {
     const cameAt = this.#headCameAt;
     const item = { ...this.#itemOf(verified, flag), prepared, span };
     // `accept` throws, or it calls `done` in a later turn of the event loop.
-    this.#acceptor.accept({
+    this.#parts.acceptor.accept({
       ...item,
       // A decision at this point is in effect, and must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
@@ -302,10 +293,10 @@ export class Intake {
         this.#accepting -= 1;
         flag?.settled();
         const isUnanswered = acceptance.outcome === "unavailable";
-        if (isUnanswered && prepared?.kind === "decision") this.#decisionRepeats.keep(item, performance.now());
+        if (isUnanswered && prepared?.kind === "decision") this.#parts.decisionRepeats.keep(item, performance.now());
         const isAnswered = this.#guard(verified, () => done(acceptance));
         const isAcked = isAnswered && "about" in acceptance && verified.kind !== "heartbeat";
-        if (isAcked) this.#acks.observe((performance.now() - cameAt) / 1000);
+        if (isAcked) this.#parts.acks.observe((performance.now() - cameAt) / 1000);
         this.#adjustReading();
       },
     });
@@ -322,15 +313,15 @@ export class Intake {
       principal: principalOf(verified),
       connection: this.#connection.id,
       isCongested: flag && (() => flag.carry()),
-      credential: flag && this.#authority.keptCredential(this.#connection, verified),
+      credential: flag && this.#parts.authority.keptCredential(this.#connection, verified),
       acceptFrom: flag && this.#connection.agents.ownedAgent(verified.envelope.from)?.acceptFrom,
-      hasNamespace: flag !== undefined && this.#authority.hasNamespace(verified),
-      isWithinPrincipal: verified.kind === "session_request" && this.#authority.speaksForTarget(verified),
+      hasNamespace: flag !== undefined && this.#parts.authority.hasNamespace(verified),
+      isWithinPrincipal: verified.kind === "session_request" && this.#parts.authority.speaksForTarget(verified),
     };
   }
 
   #answer(verified: VerifiedEnvelope, acceptance: Acceptance): void {
-    this.#responder.answer(this.#connection, verified, acceptance);
+    this.#parts.responder.answer(this.#connection, verified, acceptance);
   }
 
   /**
@@ -352,7 +343,7 @@ export class Intake {
   }
 
   #failed(about: About, err: unknown): void {
-    this.#responder.failed(this.#connection, idOf(about), err);
+    this.#parts.responder.failed(this.#connection, idOf(about), err);
   }
 
   /** Pauses or resumes the connection, and ends this intake when nothing is in flight. */
@@ -380,21 +371,23 @@ function idOf(about: About): string | undefined {
 }
 
 /**
- * Takes in one text frame. Heartbeats wait for each other. A silent connection has no intake, and most connections are
- * silent.
+ * Takes in one text frame of a connection. Heartbeats wait for each other. A silent connection has no intake, and most
+ * connections are silent.
  */
-export function receiveText(connection: Connection, text: string, dependencies: IntakeDependencies): void {
-  const { batch } = dependencies;
-  const cameAt = performance.now();
-  const takeIn = () => {
-    connection.intake ??= new Intake(connection, dependencies);
-    connection.intake.receive(text, cameAt);
+export function createIntake(parts: IntakeParts): (connection: Connection, text: string) => void {
+  const { batch } = parts;
+  return (connection, text) => {
+    const cameAt = performance.now();
+    const takeIn = () => {
+      connection.intake ??= new Intake(connection, parts);
+      connection.intake.receive(text, cameAt);
+    };
+    // An unregistered connection has its turn now, and the scheduler measures the time of the turn.
+    if (connection.principal === undefined) takeIn();
+    else if (mayBeHeartbeat(text)) batch.add(takeIn);
+    else {
+      batch.flush();
+      takeIn();
+    }
   };
-  // An unregistered connection has its turn now, and the scheduler measures the time of the turn.
-  if (connection.principal === undefined) takeIn();
-  else if (mayBeHeartbeat(text)) batch.add(takeIn);
-  else {
-    batch.flush();
-    takeIn();
-  }
 }

@@ -5,12 +5,11 @@ import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import { HTTP_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import { type Logger, withoutMessage } from "relay-runtime/logging.ts";
-import type { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
-import type { Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { Acceptance } from "relay-window/acceptance/acceptance.ts";
 import { boundsFactorOf, bringerOf, labelsOf, type Principal, principalOf } from "relay-window/limits/principals.ts";
 import type { Connection } from "../connection/connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "../connection/frames.ts";
+import type { PodCounters } from "../metrics.ts";
 import type { Authority } from "./authority.ts";
 
 /** Outcomes that do not count as refusals in a row, because the client may go on with its other agents. */
@@ -33,28 +32,21 @@ const UNFORESEEN: ReadonlySet<ErrorCode> = new Set(["session_closed", "unknown_s
  */
 export class Responder {
   readonly #authority: Authority;
-  readonly #refusals: Tally;
-  readonly #keyRefusals: KeyRefusals;
+  readonly #counters: Pick<PodCounters, "refusals" | "keyRefusals">;
   readonly #audit: AuditLog;
   readonly #baseUrl: string;
   readonly #logger: Logger;
 
-  /**
-   * @param options.refusals error frames, by code.
-   * @param options.keyRefusals refusals of a key's holder, by key.
-   * @param options.baseUrl address of the HTTP surfaces, for links in acks.
-   */
+  /** @param options.baseUrl address of the HTTP surfaces, for links in acks. */
   constructor(options: {
     authority: Authority;
-    refusals: Tally;
-    keyRefusals: KeyRefusals;
+    counters: Pick<PodCounters, "refusals" | "keyRefusals">;
     audit: AuditLog;
     baseUrl: string;
     logger: Logger;
   }) {
     this.#authority = options.authority;
-    this.#refusals = options.refusals;
-    this.#keyRefusals = options.keyRefusals;
+    this.#counters = options.counters;
     this.#audit = options.audit;
     this.#baseUrl = options.baseUrl;
     this.#logger = options.logger;
@@ -141,12 +133,12 @@ export class Responder {
   }
 
   #countForKey(principal: Principal, code: ErrorCode): void {
-    this.#keyRefusals.add(labelsOf(principal));
+    this.#counters.keyRefusals.add(labelsOf(principal));
     this.#audit.refused(bringerOf(principal), code);
   }
 
   #sendError(connection: Connection, code: ErrorCode, details: ErrorDetails): void {
-    this.#refusals.add(code);
+    this.#counters.refusals.add(code);
     connection.send(errorFrame(code, details));
   }
 }

@@ -14,8 +14,8 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   {
     name: "an outbox of which nothing drains is given up",
     file: "services/ws-connector/src/service.ts",
-    find: "run: () => outboxBudget.check()",
-    replace: "run: () => {}",
+    find: "() => outboxBudget.check()",
+    replace: "() => {}",
     tests: ["test/conformance/slow-readers.test.ts"],
   },
   {

@@ -1,0 +1,21 @@
+import type { AuditLog } from "relay-runtime/audit-log.ts";
+import type { Logger } from "relay-runtime/logging.ts";
+import type { Authority } from "../intake/authority.ts";
+import type { PodRedis } from "../pod-redis.ts";
+import { CongestionNotices } from "./congestion.ts";
+import { Heartbeats, IntakeBatch } from "./heartbeats.ts";
+import { AgentConnections, Registrar } from "./registrar.ts";
+
+export type PodAgents = ReturnType<typeof createAgents>;
+
+/** The agents of a pod: the connection of each, their heartbeats, and the congestion of their routes. */
+export function createAgents(
+  { channel, releaser, heartbeatWriter, congestionMarks }: PodRedis,
+  { authority, audit, logger }: { readonly authority: Authority; readonly audit: AuditLog; readonly logger: Logger },
+) {
+  const heartbeats = new Heartbeats({ writer: heartbeatWriter, channel, logger });
+  const batch = new IntakeBatch({ logger });
+  const agentConnections = new AgentConnections();
+  const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, agentConnections, audit });
+  return { heartbeats, batch, agentConnections, registrar, congestion: new CongestionNotices(congestionMarks) };
+}

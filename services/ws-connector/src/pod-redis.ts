@@ -1,0 +1,54 @@
+import type { Logger } from "relay-runtime/logging.ts";
+import { Acceptor } from "relay-window/acceptance/acceptor.ts";
+import { PodChannel } from "relay-window/channel/pod-channel.ts";
+import { PrincipalShares } from "relay-window/limits/principal-bounds.ts";
+import { HeartbeatWriter } from "relay-window/presence/heartbeat-writer.ts";
+import { PresenceStore } from "relay-window/presence/presence.ts";
+import { KnownEpochs, RouteRestorer } from "relay-window/presence/route-restoring.ts";
+import { CongestionMarks, RouteReleaser } from "relay-window/presence/routes.ts";
+import { redisAt } from "relay-window/redis/connect.ts";
+import { notePromotions } from "relay-window/window/data-loss.ts";
+import { ReachLog } from "relay-window/window/observe.ts";
+import { ProcessWindow } from "relay-window/window/process-window.ts";
+import type { WsConnectorSettings } from "./settings.ts";
+
+export type PodRedis = ReturnType<typeof createPodRedis>;
+
+/**
+ * What a pod reads and writes in Redis, with one link and one identity. While Redis is away, a pod keeps its sockets and
+ * answers `unavailable`. It keeps releases and sends them again.
+ * @param pod the id of the pod.
+ */
+export function createPodRedis(settings: WsConnectorSettings, pod: string, logger: Logger) {
+  const { redisUrl: url, partitions, deployId, gatherMs, offlineAfterMs } = settings;
+  const { proofFreshnessMs, agentsPerKey, agentsPerIssuer } = settings;
+  const link = redisAt({ url, name: "ws-connector", logger });
+  const channel = new PodChannel({ calls: link, pod, partitions });
+  const window = new ProcessWindow({ link, partitions, deployId, logger });
+  notePromotions(link, window, logger);
+  const reachLog = new ReachLog({ link, partitions, logger });
+  const epochs = new KnownEpochs(partitions);
+  const shared = { link, window, pod, epochs, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
+  let isStopped = false;
+  return {
+    pod,
+    link,
+    channel,
+    window,
+    epochs,
+    acceptor: new Acceptor({ ...shared, gatherMs, logger }),
+    heartbeatWriter: new HeartbeatWriter({ ...shared, logger }),
+    restorer: new RouteRestorer(shared),
+    releaser: new RouteReleaser({ link, window, pod }),
+    congestionMarks: new CongestionMarks({ link, window, pod }),
+    shares: new PrincipalShares({ link, partitions, pod }),
+    presenceStore: new PresenceStore({ link, window, offlineAfterMs }),
+    async start(): Promise<void> {
+      for (const part of [link, channel, reachLog, window]) if (!isStopped) await part.start();
+    },
+    async stop(): Promise<void> {
+      isStopped = true;
+      for (const part of [reachLog, window, channel, link]) await part.stop();
+    },
+  };
+}
