@@ -270,7 +270,7 @@ describe("The throttle:", () => {
       const context = contextOf();
       const owners = Array.from({ length: 10 }, () => new Owner(context, "key:k"));
       for (const owner of owners) ping(owner, 15);
-      expect(context.principals.wait("key:k", performance.now())).toBeLessThanOrEqual((10 * 1000) / 20);
+      expect(context.principals.take("key:k", performance.now(), 0)).toBeLessThanOrEqual((10 * 1000) / 20);
       expect(owners.filter(({ pausedFor }) => pausedFor.has("rate"))).toHaveLength(8);
       send(owners.at(-1) as Owner, ["behind them"]);
       expect(owners.at(-1)?.taken).toEqual([]);
@@ -290,7 +290,7 @@ describe("The throttle:", () => {
       send(own, numbers(20));
       own.throttle.sentBy("key:k", "agent://k", "0");
       expect([own.taken.length, [...own.pausedFor]]).toEqual([20, []]);
-      expect(context.principals.wait("key:k", performance.now())).toBe(0);
+      expect(context.principals.take("key:k", performance.now(), 0)).toBe(0);
     });
 
     test("take nothing from those of another key", () => {

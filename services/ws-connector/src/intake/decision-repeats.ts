@@ -34,10 +34,6 @@ export class DecisionRepeats {
     this.#acceptor = acceptor;
   }
 
-  get size(): number {
-    return this.#repeats.size;
-  }
-
   /** @param now monotonic ms. */
   keep(item: PreparedItem, now: number): void {
     if (this.#repeats.size >= MOST) return;

@@ -63,11 +63,6 @@ export class ConnectionQuota {
     this.#limitReached = limitReached;
   }
 
-  /** The number of client addresses that the quota remembers. */
-  get addressCount(): number {
-    return this.#addresses.size;
-  }
-
   /**
    * @param now monotonic ms.
    * @returns the error for another connection of this address; null if the pod takes it.

@@ -244,16 +244,6 @@ export class PrincipalRates {
     this.#halfBuckets = new TokenBuckets(perSecond / 2, perSecond / 2 + 1, MAX_HALF_DEBT_MS);
   }
 
-  /** The number of holders that have an account. */
-  get size(): number {
-    return this.#holders.size;
-  }
-
-  /** The ms until the holder has a token that no connection took in advance. */
-  wait(holder: RateHolder, now: number): number {
-    return this.#buckets.wait(this.#holders.get(holder)?.fullAt ?? 0, now);
-  }
-
   /**
    * Takes tokens, in advance if there are none.
    * @param sent the envelopes or bytes that the tokens pay for.
