@@ -46,6 +46,23 @@ describe("a connection has no intake", () => {
   });
 });
 
+test("a connection with more than 256 envelopes without an answer is not read until one is answered", () => {
+  let isRead = true;
+  const pause = () => {
+    isRead = false;
+  };
+  const resume = () => {
+    isRead = true;
+  };
+  Object.assign(harness.connection, { pause, resume });
+  for (let n = 0; n < 256; n += 1) harness.receive(register(`register-${n}`));
+  expect(isRead).toBe(true);
+  harness.receive(register("register-256"));
+  expect(isRead).toBe(false);
+  harness.accepting[0]?.done(online(1));
+  expect(isRead).toBe(true);
+});
+
 describe("an envelope under the key that a register on its way to Redis may bring", () => {
   const KEY_ID = `jkt-${"a".repeat(43)}`;
 
