@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { completenessOf } from "ops-reporting/reports/completeness.ts";
+import { completenessOf } from "ops-reporting/reports/figures.ts";
 import { WindowReader } from "ops-reporting/window-reader.ts";
 import type { Completeness } from "relay-protocol/contract/reports/common.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { ActivationFunnel, STAGES } from "relay-protocol/contract/reports/traffic.ts";
-import { activationFunnel } from "../src/reports/activation-funnel.ts";
+import { activationFunnel } from "../src/reports/activation.ts";
 import { numbersIn, SETTINGS, sourceOf, WINDOWS } from "./report-sources.ts";
 
 type WindowName = keyof typeof WINDOWS;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { fleetAdvice } from "relay-window/window/readiness.ts";
-import { activationOf } from "../src/reports/activation.ts";
-import { operatorQuickScan } from "../src/reports/operator-quick-scan.ts";
+import { activationOf, operatorQuickScan } from "../src/reports/activation.ts";
 import { numbersIn, proofOf, SETTINGS, sourceOf, WINDOWS } from "./report-sources.ts";
 
 type WindowName = keyof typeof WINDOWS;

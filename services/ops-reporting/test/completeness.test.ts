@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { completenessOf } from "../src/reports/completeness.ts";
+import { completenessOf } from "../src/reports/figures.ts";
 import { STARTED_AT, sourceOf } from "./report-sources.ts";
 
 const LATER = STARTED_AT + 5000;

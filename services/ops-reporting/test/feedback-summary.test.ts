@@ -8,7 +8,7 @@ import {
   FeedbackRequest,
 } from "relay-protocol/contract/requests.ts";
 import { surfaceLabelOf } from "relay-protocol/contract/surfaces.ts";
-import { feedbackSummary } from "../src/reports/feedback-summary.ts";
+import { feedbackSummary } from "../src/reports/feedback.ts";
 import { numbersIn, proofOf, SETTINGS, sourceOf, WINDOWS } from "./report-sources.ts";
 
 type WindowName = keyof typeof WINDOWS;

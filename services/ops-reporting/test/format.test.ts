@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { duration } from "../src/reports/format.ts";
+import { duration } from "../src/reports/figures.ts";
 
 test.each([
   [0, "0 ms"],

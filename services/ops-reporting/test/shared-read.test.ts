@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { SharedRead, SharedReads } from "../src/shared-read.ts";
+import { SharedRead, SharedReads } from "../src/window-reader.ts";
 
 const KEPT_MS = 250;
 /** Reads that were sent, to be answered by the test. */

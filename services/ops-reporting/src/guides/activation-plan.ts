@@ -4,12 +4,8 @@ import type { ActivationPlan, AllowedNextStep } from "relay-protocol/contract/re
 import { SURFACES, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 import type { PresenceCounts } from "relay-window/presence/presence.ts";
 import { inWindow } from "relay-window/window/readiness.ts";
-import { commonFields } from "./common-fields.ts";
-import type { GuideContext } from "./guide-context.ts";
+import { commonFields, type GuideContext, guideUrl, isReadyToRun, sessionRequest, withoutSession } from "./guide.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";
-import { guideUrl } from "./links.ts";
-import { isReadyToRun } from "./next.ts";
-import { sessionRequest, withoutSession } from "./session-request.ts";
 
 /** How to get from an empty window to a session proof, with commands to copy. Pure. */
 export function activationPlan(context: GuideContext): ActivationPlan {

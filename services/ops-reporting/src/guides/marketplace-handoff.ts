@@ -5,11 +5,8 @@ import type {
   MarketplaceHandoffStatus,
 } from "relay-protocol/contract/reports/guides.ts";
 import { canDeliverRealtime } from "relay-window/presence/presence.ts";
-import { commonFields } from "./common-fields.ts";
-import type { GuideContext } from "./guide-context.ts";
+import { commonFields, type GuideContext, guideUrl, nextOf, readOf } from "./guide.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";
-import { guideUrl, readOf } from "./links.ts";
-import { nextOf } from "./next.ts";
 import type { Standing } from "./standing.ts";
 
 /** The guides from a session proof to the marketplace, which is an external system. Pure. */

@@ -6,11 +6,8 @@ import { fleetAdvice } from "relay-window/window/readiness.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";
-import { completenessOf } from "./completeness.ts";
-import { blockerCounts } from "./feedback-counts.ts";
-import { proofGate } from "./proof-freshness.ts";
-import { PROOF_BOUNDARIES } from "./session-proofs.ts";
-import { publishedByMinute, totalsOf } from "./totals.ts";
+import { blockerCounts, completenessOf, publishedByMinute, totalsOf } from "./figures.ts";
+import { PROOF_BOUNDARIES, proofGate } from "./session-proofs.ts";
 
 type Source = ReportSource<"presence" | "gatewayKeys" | "connections">;
 

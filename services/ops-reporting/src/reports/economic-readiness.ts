@@ -3,14 +3,17 @@ import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "relay-protocol/contr
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
-import { activationOf } from "./activation.ts";
-import { completenessOf } from "./completeness.ts";
-import { sessionCounts } from "./current-window.ts";
-import { quantity } from "./format.ts";
-import { operatorQuickScan } from "./operator-quick-scan.ts";
-import { type ProofFreshness, proofGate, proofHeadline } from "./proof-freshness.ts";
-import { PROOF_BOUNDARIES } from "./session-proofs.ts";
-import { messages, publishedToOnlineTarget, sessionRequests, totalsOf } from "./totals.ts";
+import { activationOf, operatorQuickScan } from "./activation.ts";
+import {
+  completenessOf,
+  messages,
+  publishedToOnlineTarget,
+  quantity,
+  sessionCounts,
+  sessionRequests,
+  totalsOf,
+} from "./figures.ts";
+import { PROOF_BOUNDARIES, type ProofFreshness, proofGate, proofHeadline } from "./session-proofs.ts";
 
 /** Which stages towards a negotiated deal are ready; work, payment and reputation happen outside the relay. Pure. */
 export function economicReadiness(source: ReportSource<"presence">, settings: ReportSettings): EconomicReadiness {

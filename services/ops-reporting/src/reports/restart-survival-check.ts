@@ -5,11 +5,8 @@ import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";
-import { completenessOf } from "./completeness.ts";
-import { currentWindow } from "./current-window.ts";
-import { quantity } from "./format.ts";
-import { proofGate, proofHeadline } from "./proof-freshness.ts";
-import { PROOF_BOUNDARIES } from "./session-proofs.ts";
+import { completenessOf, currentWindow, quantity } from "./figures.ts";
+import { PROOF_BOUNDARIES, proofGate, proofHeadline } from "./session-proofs.ts";
 
 type Runbook = RestartSurvivalCheck["runbook"];
 

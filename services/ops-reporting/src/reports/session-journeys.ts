@@ -15,7 +15,7 @@ import type { JsonText } from "relay-runtime/http/router.ts";
 import type { Journey } from "relay-window/counters/journeys.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
-import { completenessOf } from "./completeness.ts";
+import { completenessOf } from "./figures.ts";
 
 /**
  * What visitors did, and after which stage they stopped: the text of a SessionJourneys. Pure. Of a full window it is 560 KB,

@@ -4,14 +4,22 @@ import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
-import { activationOf } from "./activation.ts";
-import { completenessOf } from "./completeness.ts";
-import { currentWindow, sessionCounts } from "./current-window.ts";
-import { quantity } from "./format.ts";
-import { operatorQuickScan } from "./operator-quick-scan.ts";
-import { type ProofFreshness, proofGate, proofHeadline } from "./proof-freshness.ts";
-import { PROOF_BOUNDARIES, recentSessionProofs } from "./session-proofs.ts";
-import { sessionMonitorsOf, sessionRequests } from "./totals.ts";
+import { activationOf, operatorQuickScan } from "./activation.ts";
+import {
+  completenessOf,
+  currentWindow,
+  quantity,
+  sessionCounts,
+  sessionMonitorsOf,
+  sessionRequests,
+} from "./figures.ts";
+import {
+  PROOF_BOUNDARIES,
+  type ProofFreshness,
+  proofGate,
+  proofHeadline,
+  recentSessionProofs,
+} from "./session-proofs.ts";
 
 /** The retained proofs of accepted session requests, and whether they permit a handoff. Pure. */
 export function sessionProofRetention(

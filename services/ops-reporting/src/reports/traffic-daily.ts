@@ -5,16 +5,10 @@ import { REPORT_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Counts } from "relay-window/counters/snapshot.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
-import { activationOf } from "./activation.ts";
-import { completenessOf } from "./completeness.ts";
-import { currentWindow } from "./current-window.ts";
-import { quantity } from "./format.ts";
-import { funnelStages, largestDropoff } from "./funnel-stages.ts";
-import { operatorQuickScan } from "./operator-quick-scan.ts";
-import { proofFreshness, proofGate } from "./proof-freshness.ts";
+import { activationOf, funnelStages, largestDropoff, operatorQuickScan } from "./activation.ts";
+import { completenessOf, currentWindow, monitorsOf, publishedByMinute, quantity, totalsOf } from "./figures.ts";
 import { journeySummary } from "./session-journeys.ts";
-import { PROOF_BOUNDARIES, recentSessionProofs } from "./session-proofs.ts";
-import { monitorsOf, publishedByMinute, totalsOf } from "./totals.ts";
+import { PROOF_BOUNDARIES, proofFreshness, proofGate, recentSessionProofs } from "./session-proofs.ts";
 
 /** Traffic of the process window. Pure. */
 export function trafficDaily(source: ReportSource<"presence" | "journeys">, settings: ReportSettings): TrafficDaily {

@@ -3,7 +3,7 @@ import type { GuideNext, GuideQuery } from "relay-protocol/contract/reports/guid
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { Target } from "relay-window/sessions/look-ups.ts";
 import { expandQuery } from "../../../../test/support/literal-follower.ts";
-import { type GuideId, guideUrl } from "../../src/guides/links.ts";
+import { type GuideId, guideUrl } from "../../src/guides/guide.ts";
 import { ALL, type TargetSituation } from "./target-situations.ts";
 import * as windows from "./windows.ts";
 import { GUIDE_IDS, NEWER_ID, SESSION_ID, SETTINGS, written } from "./written.ts";

@@ -5,15 +5,13 @@ import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { type Presence, presenceOf } from "relay-window/presence/presence.ts";
 import type { Target, TargetSession } from "relay-window/sessions/look-ups.ts";
 import { activationPlan } from "../../src/guides/activation-plan.ts";
-import { type GuideSettings, guideContext } from "../../src/guides/guide-context.ts";
-import type { GuideId } from "../../src/guides/links.ts";
+import { type GuideId, type GuideSettings, guideContext } from "../../src/guides/guide.ts";
 import {
   ecosystemHandoff,
   marketplaceFirstJobHandoff,
   marketplaceHandoffStatus,
 } from "../../src/guides/marketplace-handoff.ts";
-import { sessionRequestRefreshPacket } from "../../src/guides/refresh-packet.ts";
-import { sessionRequestGuide } from "../../src/guides/session-request-guide.ts";
+import { sessionRequestGuide, sessionRequestRefreshPacket } from "../../src/guides/session-request-guide.ts";
 import { FRESHNESS_MS, proofOf, STARTED_AT, type WholeSource } from "../report-sources.ts";
 
 export const SETTINGS: GuideSettings = {

@@ -4,7 +4,7 @@ import type { Mutation } from "../mutation.ts";
 export const LAPSE_MUTATIONS: readonly Mutation[] = [
   {
     name: "a report says that partitions are missing",
-    file: "services/ops-reporting/src/reports/completeness.ts",
+    file: "services/ops-reporting/src/reports/figures.ts",
     find: "[...source.missing, ...(presence?.missing ?? [])]",
     replace: "[...(presence?.missing ?? [])]",
     tests: ["services/ops-reporting/test/completeness.test.ts"],
