@@ -42,7 +42,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "only two reports read journeys",
-    file: `${REPORTING}/endpoints/reports.ts`,
+    file: "services/ops-reporting/src/app.ts",
     find: 'report(diagnostics, "presence", "gatewayKeys", "connections")',
     replace: 'report(diagnostics, "presence", "gatewayKeys", "connections", "journeys" as never)',
     tests: ["services/ops-reporting/test/report-cost.test.ts"],
@@ -84,7 +84,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "what is missing is asked for",
-    file: `${REPORTING}/guides/next.ts`,
+    file: "services/ops-reporting/src/guides/guide.ts",
     find: 'missing.every((name) => name === "session_id")',
     replace: "true",
     tests: ["services/ops-reporting/test/guides/documents.test.ts", INVARIANTS],
@@ -112,7 +112,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "hidden identities tell nobody's session",
-    file: `${REPORTING}/guides/own-session.ts`,
+    file: "services/ops-reporting/src/guides/guide.ts",
     find: 'if (settings.proofIdentities === "hidden") return undefined;',
     replace: "",
     tests: ["services/ops-reporting/test/guides/target.test.ts"],
@@ -182,7 +182,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a fresh proof that permits nothing says why",
-    file: `${REPORTING}/guides/gate-reason.ts`,
+    file: "services/ops-reporting/src/guides/handoff-gate.ts",
     find: 'if (isPermitted) return "";',
     replace: 'return "";',
     tests: [INVARIANTS, "services/ops-reporting/test/guides/target.test.ts"],
