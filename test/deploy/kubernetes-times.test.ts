@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { settingsReader } from "relay-runtime/settings.ts";
-import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
+import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import { rowsBetween } from "../support/documents.ts";
 import { type KubernetesObject, kubernetesFile, secondsOf } from "../support/sources.ts";
 

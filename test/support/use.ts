@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, jest } from "@jest/globals";
 import { Redis } from "ioredis";
 import { BoundedRedis } from "relay-window/redis/client.ts";
-import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
+import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import { watchLeaks } from "./until.ts";
 
 let givesUpCalls = false;

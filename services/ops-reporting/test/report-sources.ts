@@ -1,4 +1,4 @@
-import type { SessionProof } from "relay-window/sessions/records.ts";
+import type { SessionProof } from "relay-window/sessions/session-records.ts";
 import type { ReportSettings } from "../src/settings.ts";
 import type { ReportPart, ReportSource } from "../src/window-reader.ts";
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@
 import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { createLogger } from "relay-runtime/logging.ts";
 import { PresenceStore } from "relay-window/presence/presence.ts";
-import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
+import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import { RedisLink } from "relay-window/redis/redis-link.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";
 import { resetWindow } from "relay-window/window/reset.ts";

@@ -14,7 +14,7 @@ import { EnvelopeVerifier } from "relay-runtime/verification/envelope-verifier.t
 import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
 import { leaseConnections } from "relay-window/channel/pod-channel.ts";
 import { RELEASE_RETRY_MS } from "relay-window/presence/routes.ts";
-import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
+import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import { auditWindowsAndKeys } from "relay-window/window/observe.ts";
 import { createAdmin } from "./admin/listener.ts";
 import { createAgents } from "./agents/agents.ts";

@@ -3,7 +3,7 @@ import { Tally } from "relay-runtime/metrics/service-metrics.ts";
 import type { SpanOptions } from "relay-runtime/tracing/span.ts";
 import type { Tracing } from "relay-runtime/tracing/tracing.ts";
 import type { PodChannel, PodChannelEvents } from "relay-window/channel/pod-channel.ts";
-import { KnownEpochs } from "relay-window/presence/route-restoring.ts";
+import { KnownEpochs } from "relay-window/presence/held-routes.ts";
 import { partitionOf } from "relay-window/redis/partitions.ts";
 import type { ConnectionRegistry } from "../src/connection/registry.ts";
 import { deliverFrom, RecentDeliveries } from "../src/delivery/deliveries.ts";

@@ -5,7 +5,7 @@ import { SignatureVerifier } from "relay-runtime/verification/signature-verifier
 import { type Acceptance, type PresenceAcceptance, UNDONE } from "relay-window/acceptance/acceptance.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import type { HeartbeatAnswer, HeartbeatWriter, OwnedHeartbeat } from "relay-window/presence/heartbeat-writer.ts";
-import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
+import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import { ED25519, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import {

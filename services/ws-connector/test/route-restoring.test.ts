@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import type { HeldRoute, RouteRestorer } from "relay-window/presence/route-restoring.ts";
+import type { HeldRoute, RouteRestorer } from "relay-window/presence/held-routes.ts";
 import { unavailable } from "relay-window/redis/redis-calls.ts";
 import { until } from "../../../test/support/until.ts";
 import { RouteRestoring } from "../src/agents/route-restoring.ts";

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
-import { REDIS_LIMITS } from "../src/redis/limits.ts";
+import { REDIS_LIMITS } from "../src/redis/redis-limits.ts";
 import { ALICE, BOB, CAROL, delivery, envelopeOf, messageOf, presence, requestOf, textOf } from "./envelopes.ts";
 import { ClockedLink, type Pod, redisBench } from "./kit.ts";
 

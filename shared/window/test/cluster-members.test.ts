@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { ClusterInquiry, ClusterMember } from "../src/redis/cluster-members.ts";
-import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { believing, isOutdated, mostTrusted, parseSlotMap, standingOf } from "../src/redis/partitions.ts";
 import { unavailable } from "../src/redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../src/redis/redis-limits.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
-import { ReplicaProgress } from "../src/redis/server.ts";
+import { ReplicaProgress } from "../src/redis/server-info.ts";
 import { LOGGER, redisBench } from "./kit.ts";
 
 const A = ["10.0.0.1", 7000, "a"];

@@ -14,8 +14,8 @@ import { openAnotherWindow } from "../../../test/support/window-view.ts";
 import { addFeedback, Counters } from "../src/counters/counters.ts";
 import { JourneysCopy } from "../src/counters/journeys.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
-import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { unavailable } from "../src/redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../src/redis/redis-limits.ts";
 import { ProcessWindow } from "../src/window/process-window.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";
 

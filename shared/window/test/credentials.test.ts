@@ -3,8 +3,8 @@ import { GATEWAY_KEY_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.
 import { fillTo, unlimited } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import type { KeptCredential } from "../src/acceptance/acceptance.ts";
-import { announceGatewayKey, readCredentials, readGatewayKeys } from "../src/presence/credentials.ts";
-import type { HeldRoute } from "../src/presence/route-restoring.ts";
+import type { HeldRoute } from "../src/presence/held-routes.ts";
+import { announceGatewayKey, readCredentials, readGatewayKeys } from "../src/public-keys/credential-records.ts";
 import { controlKeys } from "../src/redis/keys.ts";
 import { ALICE, BOB, envelopeOf } from "./envelopes.ts";
 import { AGENTS_PER_KEY, ClockedLink, held, type Pod, redisBench, restoreAs, TEAM } from "./kit.ts";

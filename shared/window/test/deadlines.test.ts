@@ -5,9 +5,9 @@ import { until } from "../../../test/support/until.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { addFeedback } from "../src/counters/counters.ts";
 import { controlKeys } from "../src/redis/keys.ts";
-import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { unavailable } from "../src/redis/redis-calls.ts";
-import { ClockOffset, RedisClock, timeIn } from "../src/redis/server.ts";
+import { REDIS_LIMITS } from "../src/redis/redis-limits.ts";
+import { ClockOffset, RedisClock, timeIn } from "../src/redis/server-info.ts";
 import { ALICE, BOB, claimOf, decisionOf, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { ClockedLink, type Ear, type Pod, redisBench, whileRedisHangs } from "./kit.ts";
 

@@ -4,7 +4,7 @@ import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { holderDigestOf } from "../src/limits/principals.ts";
 import { type HeartbeatAnswer, HeartbeatWriter, type OwnedHeartbeat } from "../src/presence/heartbeat-writer.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
-import { REDIS_LIMITS } from "../src/redis/limits.ts";
+import { REDIS_LIMITS } from "../src/redis/redis-limits.ts";
 import { resetWindow } from "../src/window/reset.ts";
 import { ALICE, BOB, envelopeOf, presence } from "./envelopes.ts";
 import {

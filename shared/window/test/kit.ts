@@ -17,7 +17,7 @@ import type {
 import { Acceptor } from "../src/acceptance/acceptor.ts";
 import type { PodChannelEvents } from "../src/channel/pod-channel.ts";
 import { principalOf } from "../src/limits/principals.ts";
-import { type HeldRoute, KnownEpochs, RouteRestorer } from "../src/presence/route-restoring.ts";
+import { type HeldRoute, KnownEpochs, RouteRestorer } from "../src/presence/held-routes.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import type { RedisCalls } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";

@@ -4,7 +4,7 @@ import { everythingIn, fillTo, unlimited } from "../../../test/support/test-redi
 import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { countConnections, leaseConnections } from "../src/channel/pod-channel.ts";
-import { PrincipalShares } from "../src/limits/principal-bounds.ts";
+import { PrincipalShares } from "../src/limits/principal-agents.ts";
 import {
   AddressLimits,
   OwnCounts,
@@ -13,9 +13,9 @@ import {
   RateLimit,
 } from "../src/limits/rate-limit.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
-import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { OutOfReachError } from "../src/redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../src/redis/redis-limits.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import { ClockedLink, LOGGER, redisBench } from "./kit.ts";
 

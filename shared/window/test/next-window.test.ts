@@ -5,6 +5,7 @@ import { partitionOf } from "../src/redis/partitions.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import type { ScriptName } from "../src/redis/scripts.ts";
 import { findOrOpenWindow, findWindow } from "../src/window/process-window.ts";
+import { resetWindow } from "../src/window/reset.ts";
 import {
   beginWindow,
   type ControlRecord,
@@ -12,8 +13,7 @@ import {
   LAYOUT,
   raisePartitions,
   readControl,
-} from "../src/window/records.ts";
-import { resetWindow } from "../src/window/reset.ts";
+} from "../src/window/window-records.ts";
 import { ALICE, BOB, claimOf, envelopeOf, messageOf } from "./envelopes.ts";
 import { type Pod, redisBench } from "./kit.ts";
 

@@ -11,8 +11,8 @@ import type { RedisLink } from "../src/redis/redis-link.ts";
 import { ReachLog } from "../src/window/observe.ts";
 import { ProcessWindow } from "../src/window/process-window.ts";
 import { readReadiness } from "../src/window/readiness.ts";
-import { beginWindow, readControl, readPartitions } from "../src/window/records.ts";
 import { resetWindow } from "../src/window/reset.ts";
+import { beginWindow, readControl, readPartitions } from "../src/window/window-records.ts";
 import { messageOf } from "./envelopes.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";
 

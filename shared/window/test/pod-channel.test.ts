@@ -9,9 +9,9 @@ import { until, watchLeaks } from "../../../test/support/until.ts";
 import { PodChannel } from "../src/channel/pod-channel.ts";
 import { ServerChannel } from "../src/channel/server-channel.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
-import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import type { ServerLink, SubscribingLink } from "../src/redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../src/redis/redis-limits.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import { IGNORED } from "./kit.ts";
 

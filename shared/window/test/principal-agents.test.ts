@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { everythingIn } from "../../../test/support/test-redis.ts";
-import { PrincipalAgentsReader } from "../src/limits/principal-bounds.ts";
+import { PrincipalAgentsReader } from "../src/limits/principal-agents.ts";
 import { holderDigestOf } from "../src/limits/principals.ts";
-import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf, shareOf } from "../src/redis/partitions.ts";
+import { REDIS_LIMITS } from "../src/redis/redis-limits.ts";
 import { envelopeOf } from "./envelopes.ts";
 import { type Incoming, type Pod, redisBench } from "./kit.ts";
 

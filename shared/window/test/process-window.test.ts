@@ -4,15 +4,15 @@ import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import { seriesIn } from "../../../test/support/http.ts";
 import { until } from "../../../test/support/until.ts";
 import { openAnotherWindow } from "../../../test/support/window-view.ts";
-import { readCredentials } from "../src/presence/credentials.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
+import { readCredentials } from "../src/public-keys/credential-records.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import { readSession, readTarget } from "../src/sessions/look-ups.ts";
 import { observeWindow } from "../src/window/observe.ts";
 import { ProcessWindow } from "../src/window/process-window.ts";
-import { LAYOUT } from "../src/window/records.ts";
 import { resetWindow } from "../src/window/reset.ts";
+import { LAYOUT } from "../src/window/window-records.ts";
 import { ALICE, BOB, envelopeOf, messageOf } from "./envelopes.ts";
 import { LOGGER, type Pod, redisBench } from "./kit.ts";
 

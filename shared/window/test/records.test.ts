@@ -3,8 +3,8 @@ import { SESSION_ID_PATTERN } from "relay-protocol/wire/envelope.ts";
 import { guardDigestOf, partitionOfSession, sessionIdOf } from "../src/acceptance/acceptance.ts";
 import { parseChannelLine, textWithTrace } from "../src/channel/server-channel.ts";
 import { parseJourney } from "../src/counters/journeys.ts";
-import { formatCredential, formatCredentials, parseCredentials } from "../src/presence/credentials.ts";
 import { CONGESTED, formatRouteOwner } from "../src/presence/presence.ts";
+import { formatCredential, formatCredentials, parseCredentials } from "../src/public-keys/credential-records.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { filesUsedBy, luaFile } from "../src/redis/scripts.ts";
@@ -15,7 +15,7 @@ import {
   parseSession,
   parseSessionProof,
   parseTargetProof,
-} from "../src/sessions/records.ts";
+} from "../src/sessions/session-records.ts";
 import { redisBench } from "./kit.ts";
 
 const bench = redisBench();
@@ -112,7 +112,7 @@ test("credentials are read as they are written, and Lua tells them apart by thei
   expect([lines, parseCredentials(lines)]).toEqual([`${first}\n${second}`, records]);
   const another = (keyId: string) =>
     lua(
-      "accept/presence",
+      "accept/registers",
       "newest_of_another_key(ARGV[1], ARGV[2])",
       lines,
       formatCredential({ keyId, token: "d.e.f" }),
@@ -188,7 +188,7 @@ describe("What Lua writes", () => {
     async (samePrincipal) => {
       const words = [SESSION, "agent://alice", "agent://bob", NOW, "not_seen", "websocket_envelope"];
       const format = `format_proof(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ${samePrincipal})`;
-      expect(parseSessionProof((await lua("accept/sessions", format, ...words)) as string)).toEqual({
+      expect(parseSessionProof((await lua("accept/sessions_and_claims", format, ...words)) as string)).toEqual({
         sessionId: SESSION,
         requester: "agent://alice",
         target: "agent://bob",

@@ -3,7 +3,7 @@ import { createLogger } from "relay-runtime/logging.ts";
 import { emptyAgain, everythingIn, fillTo, unlimited } from "../../../test/support/test-redis.ts";
 import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
-import { REDIS_LIMITS } from "../src/redis/limits.ts";
+import { REDIS_LIMITS } from "../src/redis/redis-limits.ts";
 import { ALICE, BOB, CAROL, claimOf, decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 

@@ -1,5 +1,5 @@
 import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
-import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
+import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 
 /** What a soak puts on the relay, and what it holds it to. */
 

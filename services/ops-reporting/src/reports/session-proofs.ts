@@ -6,7 +6,7 @@ import type {
   SessionProofRecord,
 } from "relay-protocol/contract/reports/common.ts";
 import type { WindowSnapshot } from "relay-window/counters/snapshot.ts";
-import type { SessionProof } from "relay-window/sessions/records.ts";
+import type { SessionProof } from "relay-window/sessions/session-records.ts";
 import type { ReportSettings } from "../settings.ts";
 import { duration, isoOrNull } from "./figures.ts";
 

@@ -4,7 +4,7 @@ import { AdminError } from "relay-runtime/admin/refusal.ts";
 import { type AdminRoute, adminRoute } from "relay-runtime/admin/route.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import type { PrincipalAgentsReader, SeenAgent } from "relay-window/limits/principal-bounds.ts";
+import type { PrincipalAgentsReader, SeenAgent } from "relay-window/limits/principal-agents.ts";
 import { type AgentLimits, bringerOf, type Principal, principalOf } from "relay-window/limits/principals.ts";
 import { z } from "zod";
 

@@ -1,7 +1,7 @@
 import { AdminKey } from "relay-runtime/admin/key.ts";
 import { AdminServer } from "relay-runtime/admin/server.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import { PrincipalAgentsReader } from "relay-window/limits/principal-bounds.ts";
+import { PrincipalAgentsReader } from "relay-window/limits/principal-agents.ts";
 import type { WsConnectorSettings } from "../settings.ts";
 import { type AgentsParts, agentsRoute } from "./agents.ts";
 import { type CountsParts, countsRoute } from "./counts.ts";

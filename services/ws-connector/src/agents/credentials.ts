@@ -3,7 +3,7 @@ import { ED25519_BYTES } from "relay-protocol/signing/algorithms.ts";
 import { type Credential, type Issuers, isValidAt, type Validity } from "relay-protocol/signing/credentials.ts";
 import type { KeyRing, SigningEntry } from "relay-protocol/signing/key-ring.ts";
 import type { CredentialProblem } from "relay-protocol/wire/credential.ts";
-import type { HeldCredentials } from "relay-window/presence/route-restoring.ts";
+import type { HeldCredentials } from "relay-window/presence/held-routes.ts";
 
 /** Two, so that a client can replace a key without a gap: the old key stays valid. */
 const MOST_PER_AGENT = 2;

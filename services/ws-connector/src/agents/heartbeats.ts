@@ -2,8 +2,8 @@ import type { Logger } from "relay-runtime/logging.ts";
 import { UNDONE } from "relay-window/acceptance/acceptance.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import type { HeartbeatAnswer, HeartbeatWriter, OwnedHeartbeat } from "relay-window/presence/heartbeat-writer.ts";
-import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
+import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import type { Connection } from "../connection/connection.ts";
 
 /** Most ms that the text of a heartbeat waits for others. */

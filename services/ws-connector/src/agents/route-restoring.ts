@@ -1,4 +1,4 @@
-import type { HeldRoute } from "relay-window/presence/route-restoring.ts";
+import type { HeldRoute } from "relay-window/presence/held-routes.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Authority } from "../intake/authority.ts";

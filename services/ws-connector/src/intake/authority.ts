@@ -7,7 +7,7 @@ import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Acceptance, KeptCredential } from "relay-window/acceptance/acceptance.ts";
 import { type AgentBringer, principalOf } from "relay-window/limits/principals.ts";
-import type { HeldCredentials } from "relay-window/presence/route-restoring.ts";
+import type { HeldCredentials } from "relay-window/presence/held-routes.ts";
 import { ConnectionCredentials } from "../agents/credentials.ts";
 import type { Connection } from "../connection/connection.ts";
 

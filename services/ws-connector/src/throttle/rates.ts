@@ -1,5 +1,5 @@
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import type { PrincipalShares, SharedLimit } from "relay-window/limits/principal-bounds.ts";
+import type { PrincipalShares, SharedLimit } from "relay-window/limits/principal-agents.ts";
 import { boundsFactorOf, type Principal, type RateHolder, rateHoldersOf } from "relay-window/limits/principals.ts";
 
 /**

@@ -14,13 +14,13 @@ import {
   NOT_KNOWN,
   type Principal,
 } from "../limits/principals.ts";
-import { formatCredential } from "../presence/credentials.ts";
 import { CONGESTED } from "../presence/presence.ts";
+import { formatCredential } from "../public-keys/credential-records.ts";
 import { keyNumbers, partitionKeys } from "../redis/keys.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
 import type { Reply } from "../redis/scripts.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
-import { parseDecidedSession, parsePendingSession, type SessionState, statusOf } from "../sessions/records.ts";
+import { parseDecidedSession, parsePendingSession, type SessionState, statusOf } from "../sessions/session-records.ts";
 import {
   type Acceptance,
   type AcceptanceRefusal,

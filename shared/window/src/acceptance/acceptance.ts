@@ -8,10 +8,10 @@ import { CROCKFORD_DIGITS, crockford } from "relay-protocol/wire/ids.ts";
 import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { TraceSpan } from "relay-runtime/tracing/span.ts";
 import type { AgentBringer } from "../limits/principals.ts";
-import type { CredentialRecord } from "../presence/credentials.ts";
+import type { CredentialRecord } from "../public-keys/credential-records.ts";
 import { partitionKeys } from "../redis/keys.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
-import type { DecidedSession, PendingSession, SessionState } from "../sessions/records.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
+import type { DecidedSession, PendingSession, SessionState } from "../sessions/session-records.ts";
 
 const GUARD_CHARACTERS = 16;
 const SESSION_BYTES = 15;

@@ -5,7 +5,7 @@ import { partitionKeys } from "../redis/keys.ts";
 import { isUndone } from "../redis/link-state.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
-import type { SessionState } from "../sessions/records.ts";
+import type { SessionState } from "../sessions/session-records.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 import {
   type Acceptance,

@@ -1,10 +1,10 @@
 import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
 import type { Service } from "relay-runtime/lifecycle.ts";
 import { controlKeys, partitionKeys } from "../redis/keys.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
 import { mostTelling } from "../redis/link-state.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls, ServerLink, SubscribingLink } from "../redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
 import { type AgentLine, ServerChannel } from "./server-channel.ts";
 
 /** Lines that arrive on the pod's channel. Source: shared/window/src/channel/server-channel.ts. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { REDIS_LIMITS } from "../redis/limits.ts";
 import { LinkDownError } from "../redis/link-state.ts";
 import type { ServerLink, SubscribingLink } from "../redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
 
 /**
  * Lines of a pod's channel. Scripts write the lines about agents. The pod itself sends `loopback`, and learns from it

@@ -3,7 +3,7 @@ import { controlKeys, partitionKeys } from "../redis/keys.ts";
 import { everyPartition, reachedOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { PartitionKeys, WholeKeys } from "../redis/window-keys.ts";
-import { parseSessionProof, type SessionProof } from "../sessions/records.ts";
+import { parseSessionProof, type SessionProof } from "../sessions/session-records.ts";
 import { type LostSince, lostSinceOf } from "../window/data-loss.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 

@@ -3,7 +3,7 @@
 -- publish for each pod, then statuses and counts. Most calls carry plain messages only. Functions, keys and arguments
 -- that such a call does not need cost it time: accept takes a third longer.
 --
--- Uses  lib/guard, lib/time, accept/delivery, accept/messages
+-- Uses  lib/guard, lib/time, accept/delivery, accept/plain_messages
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 counters, 6 published, 7 accept from, then guard buckets, and with several
 --       partitions the pods' leases. Messages name their bucket by its place in KEYS. One name is made here: a pod's channel,
 --       prefix and the route's pod.

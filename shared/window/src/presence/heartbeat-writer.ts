@@ -13,14 +13,14 @@ import {
 } from "../acceptance/acceptance.ts";
 import { type AgentLimits, agentLimitArgs, limitsOfPartition } from "../limits/principals.ts";
 import { keyNumbers, partitionKeys } from "../redis/keys.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
 import { isUndone } from "../redis/link-state.ts";
 import { partitionOf } from "../redis/partitions.ts";
 import { placeIn, type RedisCalls } from "../redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
 import type { ProcessWindow, WindowIdentity } from "../window/process-window.ts";
+import { KnownEpochs } from "./held-routes.ts";
 import { CONGESTED, formatRouteOwner } from "./presence.ts";
-import { KnownEpochs } from "./route-restoring.ts";
 
 /** A heartbeat of an agent that its connection owns. */
 export interface OwnedHeartbeat {

@@ -1,8 +1,8 @@
 import type { PresenceStatus, Severity } from "relay-protocol/contract/presence.ts";
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
 import { everyPartition, partitionOf, reachedOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
 /** Last word in the route record of a congested connection. */

@@ -1,7 +1,7 @@
 import { keyNumbers, partitionKeys } from "../redis/keys.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 import { CONGESTED, formatRouteOwner } from "./presence.ts";
 

@@ -1,5 +1,5 @@
 import { type Command, Redis, type RedisOptions } from "ioredis";
-import { REDIS_LIMITS } from "./limits.ts";
+import { REDIS_LIMITS } from "./redis-limits.ts";
 
 /**
  * Options of a client that never waits long and sends nothing twice by itself.

@@ -2,7 +2,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "relay-runtime/logging.ts";
 import { nodeUrlsOf } from "relay-runtime/redis-url.ts";
 import { BoundedRedis, clientOptions } from "./client.ts";
-import { REDIS_LIMITS } from "./limits.ts";
 import { isCutOff, LinkDownError, LinkState } from "./link-state.ts";
 import {
   believing,
@@ -19,6 +18,7 @@ import {
   type Word,
 } from "./partitions.ts";
 import type { Promotion } from "./redis-calls.ts";
+import { REDIS_LIMITS } from "./redis-limits.ts";
 import { RedisLink } from "./redis-link.ts";
 import type { Reply } from "./scripts.ts";
 

@@ -6,7 +6,6 @@ import type { Logger } from "relay-runtime/logging.ts";
 import { isClusterUrl } from "relay-runtime/redis-url.ts";
 import { type ClusterMember, ClusterMembers } from "./cluster-members.ts";
 import { placeOf } from "./keys.ts";
-import { REDIS_LIMITS } from "./limits.ts";
 import { isUnserved, LinkDownError, mostTelling, reasonOf, UsableListeners } from "./link-state.ts";
 import {
   isUnavailable,
@@ -16,9 +15,10 @@ import {
   type ServerLink,
   unavailable,
 } from "./redis-calls.ts";
+import { REDIS_LIMITS } from "./redis-limits.ts";
 import { RedisLink } from "./redis-link.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
-import { RedisMemory } from "./server.ts";
+import { RedisMemory } from "./server-info.ts";
 
 type Argument = string | number;
 

@@ -3,7 +3,7 @@ import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import { CommandTimeoutError } from "./client.ts";
-import { REDIS_LIMITS } from "./limits.ts";
+import { REDIS_LIMITS } from "./redis-limits.ts";
 
 /** Why a link takes no commands. The message holds no sent data, no address and no password. */
 export class LinkDownError extends Error {

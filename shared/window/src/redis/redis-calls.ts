@@ -3,7 +3,7 @@ import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Service } from "relay-runtime/lifecycle.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
-import type { RedisMemory, Replicas } from "./server.ts";
+import type { RedisMemory, Replicas } from "./server-info.ts";
 
 /** The refusal of a call while Redis does not answer. @param cause error of Redis or of the client. */
 export function unavailable(cause?: unknown): ServiceError {

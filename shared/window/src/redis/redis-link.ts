@@ -4,7 +4,6 @@ import type { Redis } from "ioredis";
 import type { RedisDownKind } from "relay-protocol/contract/responses.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import { BoundedRedis, clientOptions } from "./client.ts";
-import { REDIS_LIMITS } from "./limits.ts";
 import {
   endsConnection,
   LateCallError,
@@ -16,8 +15,9 @@ import {
 } from "./link-state.ts";
 import { SLOTS } from "./partitions.ts";
 import { type RedisCalls, type ServerLink, type SubscribingLink, unavailable } from "./redis-calls.ts";
+import { REDIS_LIMITS } from "./redis-limits.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
-import { type RedisClock, type RedisMemory, type Replicas, ServerInfo } from "./server.ts";
+import { type RedisClock, type RedisMemory, type Replicas, ServerInfo } from "./server-info.ts";
 
 /** Sharded channels of one client, across its connections. */
 export class Subscriptions {

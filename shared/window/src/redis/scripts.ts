@@ -10,7 +10,7 @@ const SCRIPTS_OF_FILE = {
   accept: ["accept"],
   accept_messages: ["accept_messages"],
   counters: ["flush_counters", "read_journeys", "add_feedback", "snapshot", "snapshot_control"],
-  keys: ["announce_gateway_key", "read_gateway_keys", "read_credentials"],
+  public_keys: ["announce_gateway_key", "read_gateway_keys", "read_credentials"],
   limits: ["use_limit", "lease_shares"],
   pods: ["renew_lease", "lease_connections"],
   presence: [

@@ -15,7 +15,7 @@ import {
   type SessionRecord,
   type SessionState,
   statusOf,
-} from "./records.ts";
+} from "./session-records.ts";
 
 /** A target, and one of its sessions if asked for. */
 export interface TargetQuery {

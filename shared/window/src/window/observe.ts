@@ -8,7 +8,7 @@ import type { AcceptanceObserver } from "../acceptance/acceptance.ts";
 import type { Counters } from "../counters/counters.ts";
 import { outOfReach, SLOTS } from "../redis/partitions.ts";
 import type { RedisCalls, ServerLink } from "../redis/redis-calls.ts";
-import type { Replicas } from "../redis/server.ts";
+import type { Replicas } from "../redis/server-info.ts";
 import type { ProcessWindow, WindowIdentity } from "./process-window.ts";
 
 interface ObservedWindow {

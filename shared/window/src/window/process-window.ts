@@ -1,10 +1,10 @@
 import type { Service } from "relay-runtime/lifecycle.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import { controlKeys, PARTITION_TAGS, partitionKeys } from "../redis/keys.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
 import { LinkDownError } from "../redis/link-state.ts";
 import { everyPartition } from "../redis/partitions.ts";
 import { type RedisCalls, unavailable } from "../redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
 import { type Generation, type PartitionKeys, WindowKeys } from "../redis/window-keys.ts";
 import {
   beginWindow,
@@ -17,7 +17,7 @@ import {
   raisePartitions,
   readControl,
   readPartitions,
-} from "./records.ts";
+} from "./window-records.ts";
 
 /** Names and keys of a process window. Source: docs/redis.md#the-process-window. */
 export interface WindowIdentity {

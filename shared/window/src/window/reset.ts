@@ -1,10 +1,10 @@
 import slotOf from "cluster-key-slot";
 import { controlKeys, KEY_PREFIX, PARTITION_TAGS, partitionKeys, prefixOf } from "../redis/keys.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
 import { isUnavailable, type RedisCalls, type ServerLink, unavailable } from "../redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
 import type { WindowKeys } from "../redis/window-keys.ts";
 import { findOrOpenWindow, type WindowIdentity } from "./process-window.ts";
-import { beginWindow, isRecord, LAYOUT, lastWindowOf, readControl, readPartitions } from "./records.ts";
+import { beginWindow, isRecord, LAYOUT, lastWindowOf, readControl, readPartitions } from "./window-records.ts";
 
 /** Keys that Redis scans in one step. */
 const PAGE = 1000;

@@ -3,7 +3,7 @@ import { createLogger } from "relay-runtime/logging.ts";
 import type { Acceptance, AcceptanceItem } from "relay-window/acceptance/acceptance.ts";
 import { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { principalOf } from "relay-window/limits/principals.ts";
-import { KnownEpochs } from "relay-window/presence/route-restoring.ts";
+import { KnownEpochs } from "relay-window/presence/held-routes.ts";
 import { redisAt } from "relay-window/redis/connect.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";

@@ -1,7 +1,7 @@
 import { cpus } from "node:os";
 import { PARTITION_TAGS } from "relay-window/redis/keys.ts";
-import { REDIS_LIMITS } from "relay-window/redis/limits.ts";
 import { partitionOf } from "relay-window/redis/partitions.ts";
+import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import { type Pids, type Span, totalCpu } from "../../accounting.ts";
 import { type Aim, median, type Section, shown, times } from "../../report.ts";
 import { AcceptanceLoad } from "../load/acceptance-load.ts";

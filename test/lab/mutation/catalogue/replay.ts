@@ -6,14 +6,14 @@ const LUA = "shared/window/src/lua";
 export const REPLAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "replay guard of messages",
-    file: `${LUA}/accept/messages.lua`,
+    file: `${LUA}/accept/plain_messages.lua`,
     find: "redis.call('SADD', bucket, ARGV[i]) == 1",
     replace: "redis.call('SADD', bucket, ARGV[i]) >= 0",
     tests: ["shared/window/test/acceptance.test.ts", "test/conformance/replay.test.ts"],
   },
   {
     name: "replay guard of decisions",
-    file: `${LUA}/accept/sessions.lua`,
+    file: `${LUA}/accept/sessions_and_claims.lua`,
     find: "if not is_new then",
     replace: "if false then",
     tests: ["shared/window/test/session-decisions.test.ts", "test/conformance/replay.test.ts"],
@@ -27,14 +27,14 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "replay guard of session requests",
-    file: `${LUA}/accept/sessions.lua`,
+    file: `${LUA}/accept/sessions_and_claims.lua`,
     find: "if redis.call('SISMEMBER', bucket, digest) == 1 then",
     replace: "if false then",
     tests: ["shared/window/test/sessions.test.ts", "test/conformance/replay.test.ts"],
   },
   {
     name: "replay guard of agent.*",
-    file: `${LUA}/accept/presence.lua`,
+    file: `${LUA}/accept/registers.lua`,
     find: "if redis.call('SISMEMBER', bucket, digest) == 1 then",
     replace: "if false then",
     tests: ["shared/window/test/acceptance.test.ts", "test/conformance/replay.test.ts"],

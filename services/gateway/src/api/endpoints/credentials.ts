@@ -5,7 +5,7 @@ import { agentNamed } from "relay-protocol/wire/ids.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
 import { validate } from "relay-runtime/http/validate.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import { readCredentials } from "relay-window/presence/credentials.ts";
+import { readCredentials } from "relay-window/public-keys/credential-records.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { z } from "zod";

@@ -1,6 +1,6 @@
 -- What the items of a batch share: counts, results, and the pending sessions of targets. Counts and sessions are
 -- written once, at the end.
--- Uses  lib/session_records, accept/messages
+-- Uses  lib/session_records, accept/plain_messages
 
 local function count(batch, name, n)
   batch.counts[name] = (batch.counts[name] or 0) + n

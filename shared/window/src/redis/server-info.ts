@@ -1,5 +1,5 @@
 import type { Logger } from "relay-runtime/logging.ts";
-import { REDIS_LIMITS } from "./limits.ts";
+import { REDIS_LIMITS } from "./redis-limits.ts";
 
 /**
  * A lower bound of the time at Redis. Redis tells its time after the command was sent and before the answer was read.

@@ -18,7 +18,7 @@ export interface SessionProof {
 
 /**
  * Parses `session requester target accepted_at status source[ within]`.
- * Source: shared/window/src/lua/accept/sessions.lua.
+ * Source: shared/window/src/lua/accept/sessions_and_claims.lua.
  */
 export function parseSessionProof(record: string): SessionProof {
   const [sessionId, requester, target, acceptedAt, targetStatus, source, within] = record.split(" ") as [

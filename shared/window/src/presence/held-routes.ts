@@ -6,12 +6,12 @@ import {
   limitsOfPartition,
   NOT_KNOWN,
 } from "../limits/principals.ts";
+import { type CredentialRecord, formatCredentials } from "../public-keys/credential-records.ts";
 import { keyNumbers, partitionKeys } from "../redis/keys.ts";
 import { partitionOf } from "../redis/partitions.ts";
 import { type RedisCalls, unavailable } from "../redis/redis-calls.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
-import { type CredentialRecord, formatCredentials } from "./credentials.ts";
 import { CONGESTED } from "./presence.ts";
 import { inSlices, type Route } from "./routes.ts";
 

@@ -1,9 +1,9 @@
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { CONGESTED, type Presence, presenceOf, timeOf } from "../presence/presence.ts";
 import { partitionKeys } from "../redis/keys.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
 import { everyPartition, partitionOf, reachedOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
+import { REDIS_LIMITS } from "../redis/redis-limits.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 import { holderDigestOf, type Principal, type RateHolder } from "./principals.ts";
 
