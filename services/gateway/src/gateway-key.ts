@@ -7,7 +7,7 @@ import {
   announceGatewayKey,
   type GatewayKey as ListedKey,
   readGatewayKeys,
-} from "relay-window/public-keys/credential-records.ts";
+} from "relay-window/public-keys/gateway-keys.ts";
 import { type RedisCalls, unavailable } from "relay-window/redis/redis-calls.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { createGatewaySigner, type GatewaySigner } from "./gateway-signer.ts";

@@ -3,7 +3,7 @@ import { countConnections } from "relay-window/channel/pod-channel.ts";
 import { type Journey, JourneysCopy } from "relay-window/counters/journeys.ts";
 import { readSnapshot, type WindowSnapshot } from "relay-window/counters/snapshot.ts";
 import type { PresenceCounts, PresenceStore } from "relay-window/presence/presence.ts";
-import { type GatewayKey, readGatewayKeys } from "relay-window/public-keys/credential-records.ts";
+import { type GatewayKey, readGatewayKeys } from "relay-window/public-keys/gateway-keys.ts";
 import { partitionKeys } from "relay-window/redis/keys.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";

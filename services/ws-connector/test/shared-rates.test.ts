@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import type { PrincipalShares } from "relay-window/limits/principal-agents.ts";
+import type { PrincipalShares } from "relay-window/limits/shared-rates.ts";
 import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import { PrincipalRates, ShareLeases } from "../src/throttle/rates.ts";

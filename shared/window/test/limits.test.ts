@@ -4,7 +4,6 @@ import { everythingIn, fillTo, unlimited } from "../../../test/support/test-redi
 import { fakeTimers } from "../../../test/support/time.ts";
 import { until } from "../../../test/support/until.ts";
 import { countConnections, leaseConnections } from "../src/channel/pod-channel.ts";
-import { PrincipalShares } from "../src/limits/principal-agents.ts";
 import {
   AddressLimits,
   OwnCounts,
@@ -12,6 +11,7 @@ import {
   RATE_WINDOW_SECONDS,
   RateLimit,
 } from "../src/limits/rate-limit.ts";
+import { PrincipalShares } from "../src/limits/shared-rates.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { OutOfReachError } from "../src/redis/redis-calls.ts";

@@ -7,13 +7,15 @@ import { leaseConnections, PodChannel } from "../src/channel/pod-channel.ts";
 import { addFeedback, Counters } from "../src/counters/counters.ts";
 import { JourneysCopy } from "../src/counters/journeys.ts";
 import { readSnapshot } from "../src/counters/snapshot.ts";
-import { PrincipalAgentsReader, PrincipalShares } from "../src/limits/principal-agents.ts";
+import { PrincipalAgentsReader } from "../src/limits/principal-agents.ts";
 import { RateLimit } from "../src/limits/rate-limit.ts";
+import { PrincipalShares } from "../src/limits/shared-rates.ts";
 import { HeartbeatWriter } from "../src/presence/heartbeat-writer.ts";
 import { RouteRestorer } from "../src/presence/held-routes.ts";
 import { PresenceStore } from "../src/presence/presence.ts";
 import { CongestionMarks, disconnect, RouteReleaser } from "../src/presence/routes.ts";
-import { announceGatewayKey, readCredentials, readGatewayKeys } from "../src/public-keys/credential-records.ts";
+import { readCredentials } from "../src/public-keys/credential-records.ts";
+import { announceGatewayKey, readGatewayKeys } from "../src/public-keys/gateway-keys.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import {
   filesUsedBy,

@@ -1,6 +1,6 @@
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import type { PrincipalShares, SharedLimit } from "relay-window/limits/principal-agents.ts";
 import { boundsFactorOf, type Principal, type RateHolder, rateHoldersOf } from "relay-window/limits/principals.ts";
+import type { PrincipalShares, SharedLimit } from "relay-window/limits/shared-rates.ts";
 
 /**
  * Bounds the debt of tokens taken in advance. The wait for the next token is at most this plus the time of one token.

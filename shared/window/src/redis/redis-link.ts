@@ -17,7 +17,7 @@ import { SLOTS } from "./partitions.ts";
 import { type RedisCalls, type ServerLink, type SubscribingLink, unavailable } from "./redis-calls.ts";
 import { REDIS_LIMITS } from "./redis-limits.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
-import { type RedisClock, type RedisMemory, type Replicas, ServerInfo } from "./server-info.ts";
+import { checkInfo, checkPolicy, type RedisClock, type RedisMemory, type Replicas, ServerInfo } from "./server-info.ts";
 
 /** Sharded channels of one client, across its connections. */
 export class Subscriptions {
@@ -125,44 +125,21 @@ export class DeadlineCalls {
   }
 }
 
-/**
- * Checks that Redis has sharded pub/sub, takes writes, evicts no keys, and is part of a cluster only if REDIS_URL says
- * so. Source: docs/redis.md.
- * @returns its INFO.
- * @throws LinkDownError `version`, `cluster`, `readonly`, `eviction`, `coverage` or `slots`.
- */
-export async function checkServer(client: Redis, isNode: boolean): Promise<string> {
+/** @returns INFO of a Redis that passed all checks. @throws LinkDownError as `checkInfo` and `checkCoverage`. */
+async function checkServer(client: Redis, isNode: boolean): Promise<string> {
   const info = await client.info();
-  const version = /^redis_version:([\d.]+)/m.exec(info)?.[1] ?? "unknown";
-  if (!(Number.parseInt(version, 10) >= REDIS_LIMITS.oldestMajorVersion)) {
-    throw new LinkDownError("version", `Redis ${version} is older than ${REDIS_LIMITS.oldestMajorVersion}.0`);
-  }
-  if (/^cluster_enabled:1\b/m.test(info) !== isNode) {
-    throw new LinkDownError("cluster", isNode ? "Redis is no part of a cluster" : "Redis is part of a cluster");
-  }
-  if (/^role:slave\b/m.test(info)) throw new LinkDownError("readonly", "Redis is a replica");
-  checkPolicy(info);
+  checkInfo(info, isNode);
   if (isNode) await checkCoverage(client);
   return info;
 }
 
 /**
- * An evicted key of the replay guard would let a replay through.
- * @param info INFO with at least the section memory.
- * @throws LinkDownError `eviction`.
- */
-export function checkPolicy(info: string): void {
-  const policy = /^maxmemory_policy:([a-z-]+)/m.exec(info)?.[1] ?? "unknown";
-  if (policy !== "noeviction") throw new LinkDownError("eviction", `maxmemory-policy is ${policy}, not noeviction`);
-}
-
-/**
  * A node that considers the whole cluster failed refuses all slots. `slots`: the node alone misses primaries, and no
- * majority is left to agree. `coverage`: most nodes agree that slots are lost, or slots have no owner, and the cluster
- * requires full coverage.
+ * majority is left to agree. `coverage`: most nodes agree that slots are not served, or slots have no owner, and the
+ * cluster requires full coverage.
  * @throws LinkDownError `slots` or `coverage`.
  */
-export async function checkCoverage(client: Redis): Promise<void> {
+async function checkCoverage(client: Redis): Promise<void> {
   const info = String(await client.cluster("INFO"));
   if (!/^cluster_state:fail/m.test(info)) return;
   const count = (name: string) => Number(new RegExp(`^cluster_slots_${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);

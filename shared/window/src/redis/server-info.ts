@@ -1,4 +1,5 @@
 import type { Logger } from "relay-runtime/logging.ts";
+import { LinkDownError } from "./link-state.ts";
 import { REDIS_LIMITS } from "./redis-limits.ts";
 
 /**
@@ -228,4 +229,31 @@ export class ServerInfo {
     this.memory.update(info);
     return info;
   }
+}
+
+/**
+ * Checks that Redis has sharded pub/sub, takes writes, evicts no keys, and is part of a cluster only if REDIS_URL says
+ * so. Source: docs/redis.md.
+ * @throws LinkDownError `version`, `cluster`, `readonly` or `eviction`.
+ */
+export function checkInfo(info: string, isNode: boolean): void {
+  const version = /^redis_version:([\d.]+)/m.exec(info)?.[1] ?? "unknown";
+  if (!(Number.parseInt(version, 10) >= REDIS_LIMITS.oldestMajorVersion)) {
+    throw new LinkDownError("version", `Redis ${version} is older than ${REDIS_LIMITS.oldestMajorVersion}.0`);
+  }
+  if (/^cluster_enabled:1\b/m.test(info) !== isNode) {
+    throw new LinkDownError("cluster", isNode ? "Redis is no part of a cluster" : "Redis is part of a cluster");
+  }
+  if (/^role:slave\b/m.test(info)) throw new LinkDownError("readonly", "Redis is a replica");
+  checkPolicy(info);
+}
+
+/**
+ * An evicted key of the replay guard would let a replay through.
+ * @param info INFO with at least the section memory.
+ * @throws LinkDownError `eviction`.
+ */
+export function checkPolicy(info: string): void {
+  const policy = /^maxmemory_policy:([a-z-]+)/m.exec(info)?.[1] ?? "unknown";
+  if (policy !== "noeviction") throw new LinkDownError("eviction", `maxmemory-policy is ${policy}, not noeviction`);
 }
