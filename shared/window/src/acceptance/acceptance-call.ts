@@ -34,8 +34,6 @@ import {
   UNDONE,
 } from "./acceptance.ts";
 
-/** Decodes the replies of `accept` and `accept_messages` into outcomes. Pure. */
-
 /** Outcome and delivery status of a plain message by its letter. Source: shared/window/src/lua/accept.lua. */
 const LETTERS: ReadonlyMap<string, readonly ["accepted" | "duplicate", DeliveryStatus]> = new Map([
   ["O", ["accepted", "online"]],
@@ -49,7 +47,7 @@ const LETTERS: ReadonlyMap<string, readonly ["accepted" | "duplicate", DeliveryS
 ]);
 
 /**
- * The outcome of each item of a batch, in order.
+ * Decodes a reply of `accept` or `accept_messages`: the outcome of each item of a batch, in order. Pure.
  * @param reply `{'ok', now, letters, result…}`.
  * @param sentAt when the batch was sent: monotonic ms.
  */
@@ -91,7 +89,7 @@ function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number, se
     return { outcome, limit: rest[0] as SessionLimit, retryAfterMs: Number(rest[1]) };
   }
   const settled = outcome as "accepted" | "duplicate";
-  if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, reply.slice(1), now, sentAt);
+  if (isOfPresence(item)) return presence(settled, reply.slice(1), now, sentAt);
   const [status, state, acceptedAt] = rest as [PresenceStatus, SessionState?, string?];
   return {
     outcome: settled,
@@ -165,8 +163,6 @@ function sessionStatusAfter({ kind, prepared }: PlacedItem, state: SessionState 
   return after === undefined ? null : statusOf(after);
 }
 
-/** Encodes a batch of one partition as the keys and arguments of `accept` or `accept_messages`. Pure. */
-
 const NOTHING_ELSEWHERE: PreparedRequest = {
   kind: "request",
   pendingElsewhere: 0,
@@ -201,7 +197,10 @@ export interface AcceptContext {
   readonly highestEpoch: number | undefined;
 }
 
-/** Most batches hold plain messages alone. Their own script costs Redis less. */
+/**
+ * Encodes a batch of one partition as the keys and arguments of `accept` or `accept_messages`. Most batches hold plain
+ * messages alone. Their own script costs Redis less. Pure.
+ */
 export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
   return items.every(isPlain) ? encodeMessages(items, context) : encodeItems(items, context);
 }
@@ -262,8 +261,14 @@ function encodeItems(items: readonly PlacedItem[], context: AcceptContext): Acce
   };
   for (const run of runs(items)) {
     const first = run[0] as PlacedItem;
-    if (isPlain(first)) add("messages", first, [first.origin, issuerDigestOf(first), ...run.flatMap(plainDetails)]);
-    else add(first.kind, first, [first.digest, addresseeOf(first), ...detailsOf(first, context, numberOf)]);
+    if (isPlain(first))
+      add("plain_messages", first, [first.origin, issuerDigestOf(first), ...run.flatMap(plainDetails)]);
+    else
+      add(first.kind === "message" ? "claimed_message" : first.kind, first, [
+        first.digest,
+        addresseeOf(first),
+        ...detailsOf(first, context, numberOf),
+      ]);
   }
   return { script: "accept", keys, args };
 }

@@ -19,13 +19,13 @@
 --         the pods' leases in KEYS, ms after which a lease is over, ms without a renewal after which no lease is, and the
 --         highest epoch that the caller knows, or 0
 --       each item: how many arguments follow, kind, end of the guard bucket in ms, its key, and by kind
---         messages             origin, digest of the senders' issuer or '', then digest, agent and text of each message
+--         plain_messages       origin, digest of the senders' issuer or '', then digest, agent and text of each message
 --         register, heartbeat  digest, agent, pod, connection, mark of the route (lib/route), key of its pending sessions, key of
 --                              its decided sessions, key of its principal's agents and how many it may have (both '' without
---                              a limit), whom it accepts (words of lib/route, '' for everyone, - if a heartbeat's connection
+--                              a limit), whom it accepts (words of lib/accept_from, '' for everyone, - if a heartbeat's connection
 --                              does not know), prefix of the keys of principals, prefix of those of sessions; and with a
 --                              credential: key of its credentials, when the last of them ends, and for a register its line
---         message              digest, agent, origin, text, claim
+--         claimed_message      digest, agent, origin, text, claim
 --         session_request      digest, agent, origin, text, session id, session key, key of the target's pending sessions, key of
 --                              what the requester opened, key of the principal, key of what it opened, its digest, requester,
 --                              ttl in minutes, pending sessions of the principal in the other partitions, sessions that the
@@ -37,20 +37,20 @@
 --       origin: websocket or gateway. claim: nothing, or key, body digest and envelope id
 -- Returns {'late', now}, {'window'} if the window is another one or none (both did nothing), or {'ok', now, letters,
 -- result…}
---   letters: one for each of the `messages`. Accepted for a target that is O online, S stale, F offline, N not_seen; in lower
+--   letters: one for each plain message. Accepted for a target that is O online, S stale, F offline, N not_seen; in lower
 --   case for a duplicate; c: clock_skew; x: not_accepted_by_target. The other items have one result each:
 --   {'clock_skew'}                                                  the guard cannot hold such a ts
 --   {'not_registered', epoch}                                       another, live connection has the agent
 --   {'unavailable'}                                                 another connection has it, and its pod does not hear
 --   {'over_capacity'}                                               Redis is short of memory, and this needs new room
---   {'not_accepted_by_target'}                                      message, session_request
+--   {'not_accepted_by_target'}                                      claimed_message, session_request
 --   {'agents_per_key'}                                              the principal has as many agents as it may
 --   {'accepted'|'duplicate', status, last seen, epoch, pending, decided, accept from}
 --                                                                   register, heartbeat. The epoch is '' for a connection that
 --                                                                   does not have the agent. An agent that comes online gets
 --                                                                   what waits for it, and whom it accepts if its connection
 --                                                                   does not know
---   {'accepted'|'duplicate', status}                                message, session_decision
+--   {'accepted'|'duplicate', status}                                claimed_message, session_decision
 --   {'accepted'|'duplicate', status, session state, accepted at}    session_request
 --   {'rate_limited', limit, ms to wait}                             session_request. The limit: opened_sessions,
 --                                                                   key_opened_sessions, pending_sessions,
@@ -113,7 +113,7 @@ while cursor <= #ARGV do
   local last = cursor + ARGV[cursor]
   local kind, ends_at, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]
   local guarded = note_bucket(batch, ends_at, bucket)
-  if kind == 'messages' then take_messages(batch, guarded and bucket, cursor + 4, last)
+  if kind == 'plain_messages' then take_plain_messages(batch, guarded and bucket, cursor + 4, last)
   elseif not guarded then answer(batch, { 'clock_skew' })
   elseif kind == 'register' or kind == 'heartbeat' then
     take_presence(batch, kind, bucket, unpack(ARGV, cursor + 4, last))

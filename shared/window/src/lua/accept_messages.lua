@@ -36,7 +36,7 @@ local cursor = 10
 while cursor <= #ARGV do
   local last = cursor + ARGV[cursor]
   local ends_at, bucket = tonumber(ARGV[cursor + 1]), KEYS[tonumber(ARGV[cursor + 2])]
-  local fresh = take_messages(batch, fits_bucket(batch, ends_at) and bucket, cursor + 3, last)
+  local fresh = take_plain_messages(batch, fits_bucket(batch, ends_at) and bucket, cursor + 3, last)
   if fresh > 0 then expire_new_bucket(bucket, fresh, ends_at) end
   cursor = last + 1
 end

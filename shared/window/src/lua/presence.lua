@@ -3,7 +3,7 @@
 --- read_presence
 -- Presence of one agent.
 --
--- Uses  lib/route, lib/time
+-- Uses  lib/agent_presence, lib/time
 -- KEYS  1 presence, 2 online, 3 route
 -- ARGV  1 agent
 -- Returns {now, last seen or '', since when its connection holds it, mark of the route (lib/route)}. The last two are
@@ -11,17 +11,12 @@
 local presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3]
 local agent = ARGV[1]
 
-local now = read_time()
-local route = redis.call('HGET', route_key, agent)
-local last_seen = redis.call('ZSCORE', presence_key, agent)
-local since, mark = '', ''
-if route and redis.call('ZSCORE', online_key, agent) then since, mark = parse_since(route) end
-return { digits(now), last_seen or '', since, mark }
+return { digits(read_time()), presence_of(presence_key, online_key, route_key, agent) }
 
 --- read_agents
 -- Presence of several agents of one partition.
 --
--- Uses  lib/route, lib/time
+-- Uses  lib/agent_presence, lib/time
 -- KEYS  1 presence, 2 online, 3 route, 4 agents of a principal
 -- ARGV  1 '1' to leave out those that are counted for the principal, else '0', then agent ids
 -- Returns {now, then for each agent: id, last seen or '', and as read_presence since and mark}
@@ -31,12 +26,9 @@ local passes_over_counted = ARGV[1] == '1'
 local reply = { digits(read_time()) }
 
 local function add(agent)
-  local route = redis.call('HGET', route_key, agent)
-  local since, mark = '', ''
-  if route and redis.call('ZSCORE', online_key, agent) then since, mark = parse_since(route) end
   local n = #reply
-  reply[n + 1], reply[n + 2] = agent, redis.call('ZSCORE', presence_key, agent) or ''
-  reply[n + 3], reply[n + 4] = since, mark
+  reply[n + 1] = agent
+  reply[n + 2], reply[n + 3], reply[n + 4] = presence_of(presence_key, online_key, route_key, agent)
 end
 
 for i = 2, #ARGV do
@@ -47,7 +39,7 @@ return reply
 --- read_target
 -- What guides tell of one target: its presence, its last proof, and one session.
 --
--- Uses  lib/route, lib/session_records, lib/time
+-- Uses  lib/agent_presence, lib/session_records, lib/time
 -- KEYS  1 presence, 2 online, 3 route, 4 asked: the target's pending sessions, 5 session
 -- ARGV  1 agent, 2 session id
 -- Returns {now, last seen or '', as read_presence since and mark, last proof or '', newest pending session or '',
@@ -59,9 +51,7 @@ local agent, session_id = ARGV[1], ARGV[2]
 
 local now = read_time()
 local records = make_session_records(now)
-local route = redis.call('HGET', route_key, agent)
-local since, mark = '', ''
-if route and redis.call('ZSCORE', online_key, agent) then since, mark = parse_since(route) end
+local last_seen, since, mark = presence_of(presence_key, online_key, route_key, agent)
 local at_target = records.read_pending(pending_key)
 local record = redis.call('GET', session_key) or ''
 local state, _, _, target = records.parse_session(record)
@@ -69,7 +59,7 @@ if target ~= records.agent_name(agent) then state, record = '', '' end
 if state == 'p' and not records.place_of(at_target, records.name_of(session_id)) then state = 'e' end
 return {
   digits(now),
-  redis.call('ZSCORE', presence_key, agent) or '',
+  last_seen,
   since,
   mark,
   at_target.proof,
@@ -173,8 +163,8 @@ return { 'ok', redis.call('SPUBLISH', channel_prefix .. route.pod, line) }
 --
 -- Uses  lib/route, lib/session_records, lib/time
 -- KEYS  1 route, then the keys of each agent's pending (asked) and decided sessions, named by their place in KEYS
--- ARGV  pairs of a route and its keys, each: agent, owner (pod and connection, with an epoch if only that one is meant), mark (`!`, or '' to clear
---       it), and the places of the agent's two keys
+-- ARGV  pairs of a route and its keys, each: agent, owner (pod and connection, with an epoch if only that one is meant),
+--       mark (`!`, or '' to clear it), and the places of the agent's two keys
 -- Returns how many routes were written
 local route_key = KEYS[1]
 local EACH = 5

@@ -4,14 +4,14 @@
 -- connections with one agent the higher epoch has it. The routes bring their credentials, and whom their agents accept
 -- envelopes from.
 --
--- Uses  lib/principal_agents, lib/route, lib/time
+-- Uses  lib/accept_from, lib/credentials, lib/principal_agents, lib/route, lib/time
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 accept from, then keys of principals' agents and of agents'
 --       credentials. A route names them by their place in KEYS. One name is made here: a pod's channel, prefix and pod.
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 offline after ms, 5 forget after ms, 6 1 while Redis is short of
 --       memory, else 0, 7 pod, 8 the highest epoch that it knows, or 0, then each route: agent, connection, epoch, when the agent
 --       was last heard in ms, mark (lib/route), key of the principal's agents and how many it may have (both '' without a limit),
 --       key of the agent's credentials, when the last of them ends in ms, and their lines (all '' without credentials), and
---       whom it accepts (words of lib/route, '' for everyone, - if its connection does not know)
+--       whom it accepts (words of lib/accept_from, '' for everyone, - if its connection does not know)
 -- Returns {'late', now}, {'window'} if the window is another one or none (both did nothing), or {'ok', epoch…}: for
 --   each route the epoch of a newer owner that has the agent, or ''
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -26,28 +26,28 @@ local found_id, some_choose = unpack(redis.call('HMGET', window_key, 'id', 'acce
 if found_id ~= window_id then return { 'window' } end
 
 local batch = {
-  presence_key = presence_key, online_key = online_key, route_key = route_key, accept_from_key = accept_from_key,
+  window_key = window_key, presence_key = presence_key, online_key = online_key, route_key = route_key,
+  accept_from_key = accept_from_key, some_choose = some_choose,
   offline_after = offline_after, forget_after = forget_after, is_short = is_short, now = now,
   targets = {}, brought = {}, room = {}, adds = 'GT',
 }
 
--- Keeps the credentials of an agent's owner. They replace those of an owner that gave way. Else what is kept may be
+-- Writes the credentials of an agent's owner. They replace those of an owner that gave way. Else what is kept may be
 -- newer, and stays.
-local function keep_credentials(gave_way, credential_number, last_end, lines)
+local function restore_credentials(gave_way, credential_number, last_end, lines)
   local credential_key = KEYS[tonumber(credential_number)]
   if not credential_key or is_short then return end
-  local forget_at = digits(math.min(now + forget_after, tonumber(last_end)))
-  if gave_way then redis.call('SET', credential_key, lines, 'PXAT', forget_at)
-  else redis.call('SET', credential_key, lines, 'NX', 'PXAT', forget_at) end
+  if gave_way then keep_credentials(batch, credential_key, last_end, lines)
+  else keep_credentials(batch, credential_key, last_end, lines, 'NX') end
 end
 
--- Keeps whom the agent accepts, in place of what was said under an older epoch. A replica that took over may have that.
-local function keep_accept_from(agent, epoch, words)
-  if words == '-' or words == '' and not some_choose then return end
-  if is_as_new(redis.call('HGET', accept_from_key, agent), epoch) then return end
-  if words == '' then return redis.call('HDEL', accept_from_key, agent) end
-  redis.call('HSET', accept_from_key, agent, epoch .. words)
-  redis.call('HSET', window_key, 'accept_from', 1)
+-- Writes whom the agent accepts, in place of what was said under an older epoch. A replica that took over may have
+-- that.
+local function restore_accept_from(agent, epoch, words)
+  if words == '-' or words == '' and not batch.some_choose then return end
+  local record = redis.call('HGET', accept_from_key, agent)
+  local is_as_new = record and tonumber(string.match(record, '^%d+')) >= tonumber(epoch)
+  if not is_as_new then keep_accept_from(batch, agent, epoch, words) end
 end
 
 -- Returns the epoch of a newer owner that has the agent, or ''.
@@ -63,8 +63,8 @@ local function enter(
     if owner.epoch ~= epoch then accept_from = '-' end
     -- Its pod missed a publish, so the agent is not online. The route is written again.
     if redis.call('ZSCORE', online_key, agent) then
-      keep_credentials(false, credential_number, last_end, lines)
-      keep_accept_from(agent, epoch, accept_from)
+      restore_credentials(false, credential_number, last_end, lines)
+      restore_accept_from(agent, epoch, accept_from)
       return ''
     end
     epoch = owner.epoch
@@ -83,8 +83,8 @@ local function enter(
   redis.call('ZADD', presence_key, 'GT', seen_at, agent)
   redis.call('ZADD', online_key, seen_at, agent)
   bring_agent(batch, agents_key, seen_at, agent)
-  keep_credentials(owner and not owns, credential_number, last_end, lines)
-  keep_accept_from(agent, epoch, accept_from)
+  restore_credentials(owner and not owns, credential_number, last_end, lines)
+  restore_accept_from(agent, epoch, accept_from)
   return ''
 end
 

@@ -1,10 +1,10 @@
--- Plain messages: those without session and without claim.
+-- Plain messages: those without a session and without a claim.
 -- Uses  accept/delivery
 
--- Takes the messages of one bucket: ARGV[first] is their origin, then comes their issuer, then digest, agent and text
+-- Takes the plain messages of one bucket: ARGV[first] is their origin, then comes their issuer, then digest, agent and text
 -- of each, up to ARGV[last]. `bucket` is false if the guard cannot hold them. Returns how many of them are new to the
 -- guard.
-local function take_messages(batch, bucket, first, last)
+local function take_plain_messages(batch, bucket, first, last)
   local targets, is_new = batch.message_targets, batch.message_is_new
   local fresh, n = 0, #targets
   for i = first + 2, last, 3 do

@@ -1,5 +1,5 @@
 -- Registers and heartbeats: who owns an agent, its epoch, its credentials, and whom it accepts envelopes from.
--- Uses  lib/principal_agents, lib/route, lib/time, accept/batch, accept/delivery
+-- Uses  lib/accept_from, lib/credentials, lib/principal_agents, lib/route, lib/time, accept/batch, accept/delivery
 
 -- Returns the next epoch. Epochs only rise, also from one window to the next: they are near the time in µs.
 local function tick(batch)
@@ -7,8 +7,6 @@ local function tick(batch)
   redis.call('SET', batch.clock_key, value)
   return value
 end
-
--- The record of an agent's credentials is a line `key_id token` for each, the newest first.
 
 -- Returns the newest line with another key than the given line, or nil.
 local function newest_of_another_key(lines, newest)
@@ -19,32 +17,21 @@ local function newest_of_another_key(lines, newest)
 end
 
 -- Keeps the credential of a register, and the newest one with another key. A heartbeat brings none and renews the
--- record. It expires with the agent's presence, or at `last_end`, when the last credential ends.
-local function keep_credential(batch, credential_key, last_end, newest)
-  local forget_at = digits(math.min(batch.now + batch.forget_after, tonumber(last_end)))
+-- record.
+local function add_credential(batch, credential_key, last_end, newest)
   if not newest or batch.is_short then
-    redis.call('PEXPIREAT', credential_key, forget_at)
+    redis.call('PEXPIREAT', credential_key, credentials_end(batch, last_end))
     return
   end
   -- Most agents have only one credential: the record is read only if it existed.
-  local kept = redis.call('SET', credential_key, newest, 'GET', 'PXAT', forget_at)
+  local kept = keep_credentials(batch, credential_key, last_end, newest, 'GET')
   local other = kept and newest_of_another_key(kept, newest)
-  if other then redis.call('SET', credential_key, newest .. '\n' .. other, 'PXAT', forget_at) end
+  if other then keep_credentials(batch, credential_key, last_end, newest .. '\n' .. other) end
 end
 
--- Returns the words that are kept (lib/route), or '' for everyone.
+-- Returns the words that are kept (lib/accept_from), or '' for everyone.
 local function accept_from_of(batch, agent)
   return batch.some_choose and words_of(redis.call('HGET', batch.accept_from_key, agent)) or ''
-end
-
--- Replaces what was said before. '' means everyone.
-local function keep_accept_from(batch, agent, epoch, words)
-  if words ~= '' then
-    redis.call('HSET', batch.accept_from_key, agent, epoch .. words)
-    redis.call('HSET', batch.window_key, 'accept_from', 1)
-    batch.some_choose = true
-  elseif batch.some_choose then redis.call('HDEL', batch.accept_from_key, agent) end
-  batch.targets[agent] = nil
 end
 
 -- Ends the pending sessions that the agent does not accept. This runs each time the agent is told of them: a request
@@ -121,7 +108,7 @@ local function take_presence(
   redis.call('ZADD', batch.presence_key, batch.now_text, agent)
   redis.call('ZADD', batch.online_key, batch.now_text, agent)
   bring_agent(batch, agents_key, batch.now_text, agent)
-  if credential_number then keep_credential(batch, KEYS[tonumber(credential_number)], ...) end
+  if credential_number then add_credential(batch, KEYS[tonumber(credential_number)], ...) end
   batch.targets[agent] = nil
   -- A heartbeat says whom its agent accepts only if Redis has lost the agent.
   local says = kind == 'register' or not owns and accept_from ~= '-'

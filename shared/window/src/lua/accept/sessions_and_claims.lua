@@ -228,7 +228,7 @@ local function make_take_publication(batch, settings)
     redis.call('PEXPIRE', claim.key, settings.claim_kept)
   end
 
-  local function take_message(bucket, digest, agent, origin, text, ...)
+  local function take_claimed_message(bucket, digest, agent, origin, text, ...)
     local claim = claims.of(...)
     if claims.answer(claim) then return end
     if batch.some_choose and is_unwanted(batch, agent, sender_of(text), '') then
@@ -245,7 +245,7 @@ local function make_take_publication(batch, settings)
   end
 
   return function(kind, ...)
-    if kind == 'message' then return take_message(...) end
+    if kind == 'claimed_message' then return take_claimed_message(...) end
     sessions = sessions or make_sessions(batch, settings, claims)
     if kind == 'session_request' then sessions.take_request(...) else sessions.take_decision(...) end
   end

@@ -57,17 +57,3 @@ end
 local function format_delivery(connection, epoch, agent, session_id)
   return 'deliver ' .. connection .. ' ' .. epoch .. ' ' .. agent .. ' ' .. session_id .. ' '
 end
-
--- Whom an agent accepts envelopes from: an epoch, then words with a space before and after each. A word is an agent id,
--- a namespace (`agent://team.*`), or @ with the digest of an issuer. The epoch is that of the agent's connection when
--- it said so; a record with a higher epoch wins. An agent that accepts everyone has no record.
-
--- Returns the words, or '' without a record.
-local function words_of(record)
-  return record and string.match(record, '^%d+(.*)$') or ''
-end
-
--- Returns whether the record exists and is at least as new as the epoch.
-local function is_as_new(record, epoch)
-  return record and tonumber(string.match(record, '^%d+')) >= tonumber(epoch)
-end
