@@ -18,12 +18,10 @@ export function nameOf(agent: string): string {
   return agent.slice(AGENT_SCHEME.length);
 }
 
-/** Crockford base32 in lower case, for ids. It has no digits that look alike. */
-
-/** Digits from 0 to 31. */
+/** The digits of Crockford base32 in lower case, from 0 to 31. No two look alike. */
 export const CROCKFORD_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/** @param bytes a multiple of 5 bytes. Every 5 bytes give 8 digits. */
+/** Crockford base32, for ids. @param bytes a multiple of 5 bytes. Every 5 bytes give 8 digits. */
 export function crockford(bytes: Uint8Array): string {
   let text = "";
   let bits = 0;

@@ -134,7 +134,7 @@ export const CREDENTIAL_LIMITS = {
   maxAheadMs: MINUTE_MS,
 } as const;
 
-/** Presence of connectors. */
+/** Presence of agents. */
 export const PRESENCE_LIMITS = {
   staleAfterMs: 45_000,
   criticalStaleAfterMs: 120_000,

@@ -53,8 +53,6 @@ export function partitionOfSession(sessionId: string, partitions: number): numbe
   return partition < partitions ? partition : undefined;
 }
 
-/** The replay guard has one bucket for each span of `ts`. Source: docs/redis.md#keys. */
-
 const SPAN_MS = REDIS_LIMITS.guardBucketMs;
 /** Envelopes may use a bucket this long before its span and this long after it. Then Redis forgets the bucket. */
 const MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
@@ -62,6 +60,7 @@ const MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToler
 /** Longest time in ms from now to the end of a bucket that can hold an envelope accepted now. */
 export const GUARD_AHEAD_MS = 2 * MARGIN_MS + SPAN_MS;
 
+/** The replay guard has one bucket for each span of `ts`. Source: docs/redis.md#keys. */
 export interface GuardBucket {
   readonly key: string;
   /** Unix ms: when Redis forgets the bucket. */
@@ -77,8 +76,6 @@ export function guardBucketOf(partition: number, item: Pick<AcceptanceItem, "env
 export function guardSpanOf({ envelope }: Pick<AcceptanceItem, "envelope">): number {
   return Math.floor(envelope.ts / SPAN_MS);
 }
-
-/** Inputs and outcomes of acceptance, the one atomic step. */
 
 /** An idempotency claim of a gateway request. It holds digests only. Source: docs/protocol.md#http. */
 export interface Claim {

@@ -22,8 +22,6 @@ import {
   textDigestOf,
 } from "./acceptance.ts";
 
-/** Steps before the acceptance of some envelopes. Source: docs/redis.md#sessions, docs/redis.md#claims. */
-
 /** Fields of an item that the preparation reads. */
 export type Preparable = Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal" | "claim">;
 
@@ -36,7 +34,11 @@ interface Context {
 /** Reply of `count_sessions`. */
 type Counted = [pending: number, pendingOfRequester: number, opened: number, openedByPrincipal: number];
 
-/** @throws ServiceError `unavailable`. */
+/**
+ * The steps before the acceptance of some envelopes. Source: docs/redis.md#sessions, docs/redis.md#claims.
+ * @returns what the item needs, or the outcome of an envelope that does not reach acceptance.
+ * @throws ServiceError `unavailable`.
+ */
 export async function prepare(item: Preparable, context: Context): Promise<Prepared | Acceptance> {
   if (item.kind === "session_decision") return await prepareDecision(item, context);
   const [refusal, prepared] = await Promise.all([

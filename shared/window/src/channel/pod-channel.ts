@@ -222,14 +222,15 @@ export class PodChannel implements Service {
   }
 }
 
-/** Numbers of open websockets. Each pod writes its own under a lease. Source: docs/redis.md#leases-of-pods. */
-
-/** Writes the number of this pod's connections. @throws ServiceError `unavailable`. */
+/**
+ * Writes the number of this pod's connections, under a lease. Source: docs/redis.md#leases-of-pods.
+ * @throws ServiceError `unavailable`.
+ */
 export async function leaseConnections(link: RedisCalls, pod: string, connections: number): Promise<void> {
   await link.run("lease_connections", [controlKeys.connections], [pod, connections, REDIS_LIMITS.shareLeaseMs]);
 }
 
-/** Sum over all pods with a lease. @throws ServiceError `unavailable`. */
+/** Number of connections of all pods with a lease. @throws ServiceError `unavailable`. */
 export async function countConnections(link: RedisCalls): Promise<number> {
   const told = (await link.command("HGETALL", controlKeys.connections)) as string[];
   // Pairs of a pod and `connections end`.

@@ -7,15 +7,14 @@ import { parseSessionProof, type SessionProof } from "../sessions/session-record
 import { type LostSince, lostSinceOf } from "../window/data-loss.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
-/**
- * Published envelopes as acceptance counts them: a field `minute counter` for each minute of Unix time and each
- * counter. Counts older than the kept minutes are in the counters. Source: shared/window/src/lua/accept/delivery.lua.
- */
-
 /** Counter of all published envelopes. */
 const TOTAL = "published_envelopes";
 
-/** Adds up both sources. @param published counts by field. @param counted values of the counters. */
+/**
+ * Adds up both counts of published envelopes. Source: shared/window/src/lua/accept/delivery.lua.
+ * @param published counts of the kept minutes, by the field `minute counter`.
+ * @param counted values of the counters, which have the older minutes.
+ */
 export function publishedOf(
   published: ReadonlyMap<string, number>,
   counted: ReadonlyMap<string, number>,

@@ -1,6 +1,12 @@
 import type { Place } from "relay-protocol/contract/refusals.ts";
 
 /**
+ * All key and channel names that outlive a window. The other names are in window-keys.ts. A hash tag decides a key's
+ * slot on a Redis Cluster. All keys of a partition are in one slot. The keys of the whole window are in another slot,
+ * the control slot. Every script takes keys of one slot. Source: docs/redis.md#keys.
+ */
+
+/**
  * Hash tag of each partition: its number and two letters, chosen for the resulting slot. Each tag is in the middle of
  * another one of 24 equal ranges of slots. `redis-cli --cluster create` gives each primary one range. In this order,
  * the first tags spread evenly over these ranges if the number of primaries divides the number of tags. A changed tag
@@ -10,24 +16,6 @@ export const PARTITION_TAGS = [
   ...["0qx", "1mq", "2zm", "3fd", "4qt", "5ni", "6xm", "7hq", "8tu", "9xe", "10ei", "11va"],
   ...["12qs", "13mz", "14cq", "15sm", "16rk", "17nb", "18te", "19xu", "20vy", "21tr", "22bv", "23nf"],
 ] as const;
-
-/** Adds each key once to the keys of a script. @returns a function that tells the place of a key in KEYS. */
-export function keyNumbers(keys: string[]): (key: string) => number {
-  const numbers = new Map<string, number>();
-  return (key) => {
-    const known = numbers.get(key);
-    if (known !== undefined) return known;
-    keys.push(key);
-    numbers.set(key, keys.length);
-    return keys.length;
-  };
-}
-
-/**
- * All key and channel names that outlive a window. The other names are in window-keys.ts. A hash tag decides a key's
- * slot on a Redis Cluster. All keys of a partition are in one slot. The keys of the whole window are in another slot,
- * the control slot. Every script takes keys of one slot. Source: docs/redis.md#keys.
- */
 
 /** Prefix of every key of the relay. The window reset refuses a database that holds other keys. */
 export const KEY_PREFIX = "relay:";
@@ -80,3 +68,15 @@ export const controlKeys = {
   /** Pods with their numbers of connections, each with the end of its lease. */
   connections: `${CONTROL_PREFIX}connections`,
 } as const;
+
+/** Adds each key once to the keys of a script. @returns a function that tells the place of a key in KEYS. */
+export function keyNumbers(keys: string[]): (key: string) => number {
+  const numbers = new Map<string, number>();
+  return (key) => {
+    const known = numbers.get(key);
+    if (known !== undefined) return known;
+    keys.push(key);
+    numbers.set(key, keys.length);
+    return keys.length;
+  };
+}

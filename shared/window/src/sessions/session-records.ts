@@ -31,11 +31,9 @@ export function parseSessionProof(record: string): SessionProof {
   return { sessionId, requester, target, acceptedAt: Number(acceptedAt), targetStatus, source, samePrincipal };
 }
 
-/** Records of sessions. Times are Unix ms. Source: shared/window/src/lua/lib/session_records.lua. */
-
 const MINUTE_MS = 60_000;
 
-/** State of a session in scripts: pending, approved, rejected or expired. */
+/** State of a session in scripts (lua/lib/session_records.lua): pending, approved, rejected or expired. */
 export type SessionState = "p" | "a" | "r" | "e";
 
 const DECISIONS: Readonly<Record<SessionState, TargetDecision>> = {
@@ -57,6 +55,7 @@ export function statusOf(state: SessionState): SessionStatus {
   return decision === "pending" ? PENDING : decision;
 }
 
+/** A session. Times are Unix ms. */
 export interface SessionRecord {
   readonly delivery: DeliveryStatus;
   readonly createdAt: number;
@@ -80,7 +79,7 @@ export function parseSession(record: string): SessionRecord {
   };
 }
 
-/** A session that its target has not decided yet. */
+/** A session that its target has not decided yet. Times are Unix ms. */
 export interface PendingSession {
   readonly sessionId: string;
   readonly requester: string;

@@ -5,13 +5,9 @@ import { everyPartition } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 
 /**
- * Records of a process window in Redis: one in the control slot, one in each partition. Each change is a
- * compare-and-set in one slot, and may be repeated. Every function throws ServiceError `unavailable`.
- * Source: docs/redis.md#the-process-window.
- */
-
-/**
- * Fields that the control slot and each partition hold, so that the partitions know them if the control slot is lost.
+ * Record of a process window in Redis: the fields of the record in the control slot and of that in each partition. So
+ * the partitions know them if the control slot lost its record. Each change is a compare-and-set in one slot, and may
+ * be repeated. Source: docs/redis.md#the-process-window.
  */
 interface WindowRecord {
   readonly id: string;
@@ -59,7 +55,7 @@ export interface Beginning {
   readonly since: number | null;
 }
 
-/** Null if there is no window. */
+/** @returns null if there is no window. @throws ServiceError `unavailable`. */
 export async function readControl(link: RedisCalls): Promise<ControlRecord | null> {
   const reply = (await link.run("read_window", [controlKeys.window, controlKeys.salt])) as string[];
   if (reply.length === 0) return null;
@@ -96,6 +92,7 @@ export function lastWindowOf(control: ControlRecord | null, records: readonly Re
 /**
  * Begins to open the next window. Its number is later than the last window's and every partition's.
  * @returns false if another window replaced the last one. Then nothing was done.
+ * @throws ServiceError `unavailable`.
  */
 export async function beginWindow(
   link: RedisCalls,
@@ -119,7 +116,7 @@ export async function raisePartitions(link: RedisCalls, control: ControlRecord):
   return await ofEach(partitions, (p) => link.run("raise_window", [partitionKeys.window(p)], args));
 }
 
-/** @returns false if there is another window. */
+/** @returns false if there is another window. @throws ServiceError `unavailable`. */
 export async function endOpening(link: RedisCalls, { id }: ControlRecord): Promise<boolean> {
   return (await link.run("open_window", [controlKeys.window], [id])) === 1;
 }
