@@ -197,26 +197,26 @@ test("a link that is left stops only when its calls have settled", async () => {
   expect(member.link.up).toBe(false);
 });
 
-test("since when a primary is silent knows who reached it before, and nobody else", async () => {
+test("since when a primary is out of reach knows who reached it before, and nobody else", async () => {
   const [node] = (await bench.primaries()) as [ClusterNode];
   const memberAt = (port: number) => {
     const url = `redis://127.0.0.1:${port}`;
-    const member = new ClusterMember({ url, name: "silent", logger: bench.logger, isNode: true });
+    const member = new ClusterMember({ url, name: "out-of-reach", logger: bench.logger, isNode: true });
     bench.later(() => member.link.stop());
     member.start();
     return member;
   };
   const [reached, unreached] = [memberAt(node.port), memberAt(1)];
   await until("it is reached", () => reached.link.up);
-  expect(reached.silentSince).toBeUndefined();
+  expect(reached.outOfReachSince).toBeUndefined();
   const { promise: lost, resolve } = Promise.withResolvers<number | undefined>();
-  reached.link.onDown(() => resolve(reached.silentSince));
+  reached.link.onDown(() => resolve(reached.outOfReachSince));
   const lostAt = performance.now();
   reached.link.reconnect(new Error("given up by the test"));
   expect(await lost).toBeLessThanOrEqual(lostAt);
   expect(await lost).not.toBe(Number.NEGATIVE_INFINITY);
-  await until("the other one cannot be reached", () => unreached.silentSince !== undefined);
-  expect(unreached.silentSince).toBe(Number.NEGATIVE_INFINITY);
+  await until("the other one cannot be reached", () => unreached.outOfReachSince !== undefined);
+  expect(unreached.outOfReachSince).toBe(Number.NEGATIVE_INFINITY);
 });
 
 test("nothing is carried out twice, whatever befalls connections, slots and primaries, and what is unknown is little", async () => {

@@ -15,7 +15,7 @@ import { ClockedLink, type Pod, redisBench } from "./kit.ts";
 const bench = redisBench();
 
 const { offlineAfterMs } = PRESENCE_LIMITS;
-const { podLeaseMs, podLeaseGapMs, podLeasesKeptMs, partitionLoopbackMs, partitionSilenceMs } = REDIS_LIMITS;
+const { podLeaseMs, podLeaseGapMs, podLeasesKeptMs, partitionLoopbackMs, partitionOutOfReachMs } = REDIS_LIMITS;
 const PARTITIONS = 2;
 const BOB = agentIn(0);
 const PODS = partitionKeys.pods(0);
@@ -123,7 +123,7 @@ describe("a lease", () => {
   });
 
   test("of another pod begins anew when none was renewed for a while, and ends when others were", async () => {
-    await leases({ "pod-a": partitionLoopbackMs + partitionSilenceMs + 200, "pod-b": 5000 });
+    await leases({ "pod-a": partitionLoopbackMs + partitionOutOfReachMs + 200, "pod-b": 5000 });
     await renew("pod-a");
     expect(await ages()).toEqual({ "pod-a": expect.any(Number), "pod-b": expect.any(Number) });
     expect((await ages())["pod-b"]).toBeLessThan(podLeaseMs);
@@ -150,7 +150,7 @@ describe("a lease", () => {
     await leases({ "pod-a": lateMs, "pod-b": podLeaseMs - 500 });
     await renew("pod-a", lateMs);
     expect((await ages())["pod-b"]).toBeGreaterThanOrEqual(podLeaseMs - 500);
-    await leases({ "pod-a": lateMs + partitionSilenceMs + 200, "pod-b": 5000 });
+    await leases({ "pod-a": lateMs + partitionOutOfReachMs + 200, "pod-b": 5000 });
     await renew("pod-a", lateMs);
     expect((await ages())["pod-b"]).toBeLessThan(podLeaseMs);
   });
@@ -219,7 +219,7 @@ async function ages(): Promise<Record<string, number>> {
 /** @param pauseMs for how long the pod had not tried to. */
 async function renew(name: string, pauseMs: number = partitionLoopbackMs): Promise<unknown> {
   const channel = partitionKeys.podChannel(0, name);
-  const args = [name, podLeaseMs, pauseMs + partitionSilenceMs, podLeasesKeptMs, channel, "loopback 1"];
+  const args = [name, podLeaseMs, pauseMs + partitionOutOfReachMs, podLeasesKeptMs, channel, "loopback 1"];
   return await pod.link.run("renew_lease", [PODS], args);
 }
 

@@ -362,7 +362,7 @@ describe("what a pod restoring:", () => {
     const calls = jest.spyOn(link, "run");
     for (const [p, slice] of slices) await restorer.restore(p, slice);
     const sizes = calls.mock.calls.map(([, keys, args = []]) => [...keys, ...args].join(" ").length);
-    expect(Math.max(...sizes)).toBeLessThan(REDIS_LIMITS.acceptanceBatchBytes);
+    expect(Math.max(...sizes)).toBeLessThan(REDIS_LIMITS.acceptanceBatchCharacters);
     expect(Object.keys(await bench.routes())).toHaveLength(201);
   });
 

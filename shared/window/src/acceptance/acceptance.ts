@@ -205,7 +205,7 @@ export interface Unavailable {
    * Set if the envelope was certainly not accepted: it was never sent, or Redis came to it too late, or Redis said so.
    */
   readonly done?: false;
-  /** The unreachable part of Redis, if other parts answer. */
+  /** The part of Redis that is out of reach, if other parts are not. */
   readonly place?: Place;
 }
 

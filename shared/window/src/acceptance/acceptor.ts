@@ -89,13 +89,13 @@ export class PartitionQueue {
     this.#calledAt = performance.now();
     this.#endWait = undefined;
     const claims = new Set<string>();
-    let bytes = 0;
+    let characters = 0;
     let size = 0;
     for (const { text, claim } of this.#waiting) {
-      if (size === REDIS_LIMITS.acceptanceBatch || bytes > REDIS_LIMITS.acceptanceBatchBytes) break;
+      if (size === REDIS_LIMITS.acceptanceBatch || characters > REDIS_LIMITS.acceptanceBatchCharacters) break;
       if (claim !== undefined && claims.has(claim.digest)) break;
       if (claim !== undefined) claims.add(claim.digest);
-      bytes += text.length;
+      characters += text.length;
       size += 1;
     }
     return this.#waiting.splice(0, size);

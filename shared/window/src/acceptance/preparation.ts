@@ -113,7 +113,7 @@ async function decide(
 
 /**
  * Counts the sessions that bound a request, in all partitions except the target's. Concurrent requests do not see each
- * other, and unreachable partitions count as empty. So a bound may be exceeded by as many sessions.
+ * other, and partitions out of reach count as empty. So a bound may be exceeded by as many sessions.
  * @throws ServiceError `unavailable`.
  */
 async function prepareRequest({ envelope, principal }: Preparable, context: Context): Promise<PreparedRequest> {

@@ -183,8 +183,8 @@ export class PodChannel implements Service {
   #send(p: number, message: string, pauseMs: number): Promise<unknown> {
     const channel = this.#channels[p] as string;
     if (this.#channels.length === 1) return this.#calls.command("SPUBLISH", channel, message);
-    const { podLeaseMs, partitionSilenceMs, podLeasesKeptMs } = REDIS_LIMITS;
-    const args = [this.#pod, podLeaseMs, Math.ceil(pauseMs) + partitionSilenceMs, podLeasesKeptMs, channel, message];
+    const { podLeaseMs, partitionOutOfReachMs, podLeasesKeptMs } = REDIS_LIMITS;
+    const args = [this.#pod, podLeaseMs, Math.ceil(pauseMs) + partitionOutOfReachMs, podLeasesKeptMs, channel, message];
     return this.#calls.run("renew_lease", [partitionKeys.pods(p)], args);
   }
 

@@ -47,7 +47,7 @@ export interface WindowSnapshot {
   readonly windowStartedAt: number;
   readonly deployId: string;
   readonly partitions: number;
-  /** Unreachable partitions. Their figures are missing. */
+  /** Partitions out of reach. Their figures are missing. */
   readonly missing: readonly number[];
   /** Places that may lack data. */
   readonly lostSince: LostSince;
@@ -67,7 +67,7 @@ export interface WindowSnapshot {
 }
 
 /**
- * Reads the window from the reachable partitions, one round trip per slot, all at once. If another window was opened in
+ * Reads the window from the partitions in reach, one round trip per slot, all at once. If another window was opened in
  * between, reads everything again.
  * @throws ServiceError `unavailable`: no Redis, no control slot, no window yet, or a window that is reset again and
  * again.

@@ -15,7 +15,7 @@ export interface PrincipalAgents {
   readonly total: number;
   /** The agents seen last, newest first, at most REDIS_LIMITS.agentsShown. */
   readonly agents: readonly SeenAgent[];
-  /** Unreachable partitions. Their agents are not in `agents`. */
+  /** Partitions out of reach. Their agents are not in `agents`. */
   readonly missing: readonly number[];
 }
 

@@ -44,7 +44,7 @@ export interface Presence {
 /** Numbers of agents by severity. `ok` counts online agents. */
 export type PresenceCounts = Readonly<Record<Severity, number>>;
 
-/** Counts of the reachable partitions. */
+/** Counts of the partitions in reach. */
 export type ReachedPresence = PresenceCounts & { readonly missing: readonly number[] };
 
 const NOT_ONLINE = { onlineSince: null, stableInMs: null, isCongested: false } as const;
@@ -102,7 +102,7 @@ export class PresenceStore {
     return presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), this.#offlineAfterMs, isCongested);
   }
 
-  /** Counts the agents of the reachable partitions. @returns the counts, and the missing partitions. */
+  /** Counts the agents of the partitions in reach. @returns the counts, and the partitions out of reach. */
   async count(): Promise<ReachedPresence> {
     const each = everyPartition(this.#window.partitions).map((p) => this.countIn(p));
     const { found, missing } = await reachedOf(each);

@@ -22,29 +22,29 @@ import { REDIS_LIMITS } from "./redis-limits.ts";
 import { RedisLink } from "./redis-link.ts";
 import type { Reply } from "./scripts.ts";
 
-/** One primary of a cluster, with the number of calls under way there. */
+/**
+ * One primary of a cluster, with the number of calls under way there. It is out of reach while it answers no call of
+ * this process, or refuses all because it is cut off from most other primaries.
+ */
 export class ClusterMember {
   readonly link: RedisLink;
   /** Resolves when the link is up for the first time, or when that takes too long. */
   #starting: Promise<void> | undefined;
   #underWay = 0;
-  /**
-   * Monotonic ms: the last time at which the server answered and the other primaries heard it, as far as known.
-   * Undefined while both hold.
-   */
-  #silentSince: number | undefined;
+  /** Monotonic ms. Undefined while the server is in reach. */
+  #outOfReachSince: number | undefined;
   #wasUp = false;
   #isRetired = false;
 
   constructor(options: ConstructorParameters<typeof RedisLink>[0]) {
     this.link = new RedisLink(options);
     this.link.onUp(() => {
-      this.#silentSince = undefined;
+      this.#outOfReachSince = undefined;
       this.#wasUp = true;
     });
     this.link.onDown(() => {
-      const unheardMs = this.link.downKind === "slots" ? REDIS_LIMITS.unheardMs : REDIS_LIMITS.pingIntervalMs;
-      this.#fellSilent(this.#wasUp ? unheardMs : Number.POSITIVE_INFINITY);
+      const forMs = this.link.downKind === "slots" ? REDIS_LIMITS.cutOffMs : REDIS_LIMITS.pingIntervalMs;
+      this.#foundOutOfReach(this.#wasUp ? forMs : Number.POSITIVE_INFINITY);
     });
   }
 
@@ -55,20 +55,19 @@ export class ClusterMember {
   }
 
   /**
-   * Monotonic ms: since when the cluster may have replaced this server unasked. The server is unreachable, or is cut
-   * off from the other primaries and refuses everything. Minus infinity if it never answered this process, which may
-   * have started long after the server died. Undefined for any other server.
+   * Monotonic ms: since when the server may be out of reach, so that the cluster may have replaced it unasked. Minus
+   * infinity if it never answered this process, which may have started later. Undefined while it is in reach.
    */
-  get silentSince(): number | undefined {
-    return this.#silentSince;
+  get outOfReachSince(): number | undefined {
+    return this.#outOfReachSince;
   }
 
   /**
-   * Since when a replacement may lack what this server answered: replicas may not have received all of it before the
-   * silence. Minus infinity if nothing is known to be received.
+   * Since when a replacement may lack what this server answered: replicas may not have received all of it in time.
+   * Minus infinity if nothing is known to be received.
    */
-  lackingSince(silentSince: number): number {
-    return Math.min(silentSince, this.link.receivedUntil ?? Number.NEGATIVE_INFINITY);
+  lackingSince(outOfReachSince: number): number {
+    return Math.min(outOfReachSince, this.link.receivedUntil ?? Number.NEGATIVE_INFINITY);
   }
 
   /** Pending while the link is set up for the first time. */
@@ -80,10 +79,10 @@ export class ClusterMember {
     this.#underWay += 1;
     try {
       const reply = await send(this.link);
-      this.#silentSince = undefined;
+      this.#outOfReachSince = undefined;
       return reply;
     } catch (err) {
-      if (isCutOff(err)) this.#fellSilent(REDIS_LIMITS.unheardMs);
+      if (isCutOff(err)) this.#foundOutOfReach(REDIS_LIMITS.cutOffMs);
       throw err;
     } finally {
       this.#underWay -= 1;
@@ -97,9 +96,9 @@ export class ClusterMember {
     this.#stopWhenIdle();
   }
 
-  /** @param forMs the server may have been unheard for this long before it showed. */
-  #fellSilent(forMs: number): void {
-    this.#silentSince = Math.min(this.#silentSince ?? Number.POSITIVE_INFINITY, performance.now() - forMs);
+  /** @param forMs how long the server may have been out of reach, or cut off, before this process found out. */
+  #foundOutOfReach(forMs: number): void {
+    this.#outOfReachSince = Math.min(this.#outOfReachSince ?? Number.POSITIVE_INFINITY, performance.now() - forMs);
   }
 
   #stopWhenIdle(): void {
@@ -158,12 +157,11 @@ export class ClusterInquiry {
   }
 
   /**
-   * Whether a former primary does not know that another has its place. A primary that was cut off during the election
-   * answers as the primary for a while. A primary that gave its slots away knows it: a majority of the other nodes knew
-   * before the relay did.
+   * Whether a former primary was cut off when another took its place. Then it answers as the primary for a while. A
+   * primary that gave its slots away knows it: a majority of the other nodes knew before the relay did.
    * @throws ServiceError `unavailable`.
    */
-  async isLeftBehind(former: RedisLink, slot: number): Promise<boolean> {
+  async wasCutOff(former: RedisLink, slot: number): Promise<boolean> {
     const { clusterEpoch, map } = await askLink(former);
     const believed = this.#believed as Word;
     return clusterEpoch < believed.clusterEpoch && primaryOf(map, slot) !== primaryOf(believed.map, slot);
@@ -175,7 +173,7 @@ export class ClusterInquiry {
 
   /**
    * Asks some nodes at once on their own connections. For each node that does not answer it asks another one. It also
-   * asks the nodes of the last map: the configured nodes may all be gone.
+   * asks the nodes of the last map: the configured nodes may all be out of reach.
    */
   async #askAnybody(): Promise<Heard> {
     const known = this.#believed === undefined ? [] : nodesIn(this.#believed.map).map((node) => this.urlOf(node));
@@ -246,8 +244,8 @@ function shuffled<T>(items: readonly T[]): T[] {
 /** Metrics and log hold no addresses. These first characters of a node's id tell it from the others. */
 const ID_SHOWN = 8;
 
-/** Ms from the loss of a link until the map is asked for. */
-const LOST_LINK_MS = 100;
+/** Ms from a link that goes down until the map is asked for. */
+const LINK_DOWN_MS = 100;
 
 /** The known primaries of a cluster and their slots, kept up to date from `start` on. */
 export class ClusterMembers {
@@ -270,7 +268,7 @@ export class ClusterMembers {
   /**
    * @param options.joined runs for each new link before it starts.
    * @param options.moved runs for each map that differs from the one before.
-   * @param options.promoted runs for each replaced primary that was unreachable or cut off.
+   * @param options.promoted runs for each replaced primary that was out of reach or cut off.
    */
   constructor(options: {
     readonly url: string;
@@ -380,30 +378,27 @@ export class ClusterMembers {
   }
 
   #tellIfReplaced(member: ClusterMember, former: readonly (ClusterMember | undefined)[]): void {
-    const { silentSince } = member;
+    const { outOfReachSince } = member;
     const owners = this.#owners;
     const hasSlot = (slot: number) => former[slot] === member && owners[slot] !== undefined && owners[slot] !== member;
     const slot = former.findIndex((_, n) => hasSlot(n));
     if (slot === -1) return;
-    if (silentSince === undefined) void this.#tellIfLeftBehind(member, slot, hasSlot);
-    else this.#promoted({ hasSlot, lackingSince: member.lackingSince(silentSince) });
+    if (outOfReachSince === undefined) void this.#tellIfCutOff(member, slot, hasSlot);
+    else this.#promoted({ hasSlot, lackingSince: member.lackingSince(outOfReachSince) });
   }
 
-  /**
-   * Handles a former primary that still answers. Either it gave way, or the other nodes lost it while this process did
-   * not.
-   */
-  async #tellIfLeftBehind(member: ClusterMember, slot: number, hasSlot: (slot: number) => boolean): Promise<void> {
+  /** Handles a former primary that is in reach of this process. It gave way, or it was cut off from the other nodes. */
+  async #tellIfCutOff(member: ClusterMember, slot: number, hasSlot: (slot: number) => boolean): Promise<void> {
     // It has answered until now, so it was cut off later than this.
-    const lackingSince = member.lackingSince(performance.now() - REDIS_LIMITS.unheardMs);
-    const isLeftBehind = await member
+    const lackingSince = member.lackingSince(performance.now() - REDIS_LIMITS.cutOffMs);
+    const wasCutOff = await member
       .call(async (link) => {
-        if (!(await this.#inquiry.isLeftBehind(link, slot))) return false;
+        if (!(await this.#inquiry.wasCutOff(link, slot))) return false;
         await delay(REDIS_LIMITS.handoverMs);
-        return await this.#inquiry.isLeftBehind(link, slot);
+        return await this.#inquiry.wasCutOff(link, slot);
       })
       .catch(() => true);
-    if (isLeftBehind && !this.#isStopped) this.#promoted({ hasSlot, lackingSince });
+    if (wasCutOff && !this.#isStopped) this.#promoted({ hasSlot, lackingSince });
   }
 
   #join(address: NodeAddress): ClusterMember {
@@ -416,7 +411,7 @@ export class ClusterMembers {
       this.#state.goUp();
     });
     link.onDown(() => {
-      if (wasUp && this.#members.get(keyOf(address)) === member) this.#refreshWithin(LOST_LINK_MS);
+      if (wasUp && this.#members.get(keyOf(address)) === member) this.#refreshWithin(LINK_DOWN_MS);
       wasUp = false;
     });
     this.#joined(link);

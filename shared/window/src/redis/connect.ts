@@ -166,7 +166,7 @@ export class ClusterLinks implements RedisCalls {
     }
   }
 
-  /** Adds the unreachable part of the cluster to a failure, unless no primary is up. */
+  /** Adds the part of the cluster that is out of reach to a failure, unless no primary is up. */
   #placed(err: unknown, key: string, owner: ClusterMember | undefined): unknown {
     const place = placeOf(key);
     if (place === undefined || !isUnavailable(err) || (owner?.link.up && !isUnserved(err))) return err;

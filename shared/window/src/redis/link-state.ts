@@ -54,14 +54,14 @@ export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
 const PASSING_KINDS: ReadonlySet<RedisDownKind> = new Set(["refused", "timeout", "loading", "full", "slots"]);
 
 /**
- * Kinds of call failures that end the connection. After a silence, the next calls are refused at once, not after a
- * silence of their own. If Redis is not what the service needs, everything is refused, and /ready says why.
+ * Kinds of call failures that end the connection. After a timeout, the next calls are refused at once, not after a
+ * timeout of their own. If Redis is not what the service needs, everything is refused, and /ready says why.
  */
 const ENDING_KINDS: ReadonlySet<RedisDownKind> = new Set(["timeout", "noperm", "readonly"]);
 
 /**
- * Ms until the next attempt. While Redis is away, attempts stay frequent for a fast recovery. While Redis is there but
- * unusable, the pauses double. Random parts keep pods from coming back at the same moment.
+ * Ms until the next attempt. While Redis is out of reach, attempts stay frequent for a fast recovery. While Redis is in
+ * reach but unusable, the pauses double. Random parts keep pods from coming back at the same moment.
  * @param attempt number of connections that closed since the link was last up, including this one.
  */
 export function retryDelayMs(attempt: number, kind: RedisDownKind): number {
@@ -117,7 +117,7 @@ export function isMisconfigured(kind: RedisDownKind): boolean {
 
 /**
  * The most useful of several links' reasons: first a state that needs a changed setting, then an answer of a server,
- * then a silence. Null if there is none. Pure.
+ * then no answer. Null if there is none. Pure.
  */
 export function mostTelling(kinds: readonly (RedisDownKind | null)[]): RedisDownKind | null {
   const down = kinds.filter((kind) => kind !== null);
@@ -233,7 +233,7 @@ export class LinkState {
 }
 
 /**
- * Work of a service each time Redis is usable again, if several primaries come and go. All listeners run after each
+ * Work of a service each time Redis is usable again, if it has several primaries. All listeners run after each
  * primary that came back, one run at a time. If one fails, they run again after a pause.
  */
 export class UsableListeners {

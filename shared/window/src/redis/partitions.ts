@@ -43,15 +43,15 @@ export function shareOf(limit: number, partitions: number): number {
   return Math.ceil(mean + 3 * Math.sqrt(mean));
 }
 
-/** Results of the reachable partitions, in their order, and the missing partitions. */
+/** Results of the partitions in reach, in their order, and the partitions out of reach. */
 export interface Reached<T> {
   readonly found: readonly T[];
   readonly missing: readonly number[];
 }
 
 /**
- * Collects reads of all partitions from the reachable ones.
- * @throws ServiceError `unavailable` if none is reachable.
+ * Collects reads of all partitions from those in reach.
+ * @throws ServiceError `unavailable` if none is in reach.
  * @throws any other failure of a read.
  */
 export async function reachedOf<T>(reads: readonly Promise<T>[]): Promise<Reached<T>> {

@@ -11,7 +11,7 @@ export function unavailable(cause?: unknown): ServiceError {
   return cause === undefined ? error : Object.assign(error, { cause });
 }
 
-/** The refusal of a call while its part of Redis does not answer and other parts do. */
+/** The refusal of a call while its part of Redis is out of reach and other parts are not. */
 export class OutOfReachError extends ServiceError {
   readonly place: Place;
 
@@ -22,12 +22,12 @@ export class OutOfReachError extends ServiceError {
   }
 }
 
-/** The unreachable part that failed a call. Undefined for another fault, or if all of Redis is out of reach. */
+/** The part out of reach that failed a call. Undefined for another fault, or if all of Redis is out of reach. */
 export function placeOutOfReach(failure: unknown): Place | undefined {
   return failure instanceof OutOfReachError ? failure.place : undefined;
 }
 
-/** The unreachable part that failed a call, as fields of an outcome. */
+/** The part out of reach that failed a call, as fields of an outcome. */
 export function placeIn(failure: unknown): { readonly place?: Place } {
   const place = placeOutOfReach(failure);
   return place === undefined ? {} : { place };
@@ -77,18 +77,18 @@ export interface SubscribingLink extends ServerLink, Service {
   unsubscribe(channel: string): Promise<void>;
   /** Runs on each new connection, after its channels are subscribed. */
   onConnection(listener: (link: ServerLink) => Promise<void>): void;
-  /** Runs each time a connection is lost or given up. */
+  /** Runs each time the link goes down. */
   onDown(listener: () => void): void;
   /** Gives the connection up and makes another one. @param cause for the log, /ready and the metrics. */
   reconnect(cause: unknown): void;
 }
 
-/** A replica took the place of an unreachable or cut-off primary. It may lack the primary's last answers. */
+/** A replica took the place of a primary that was out of reach or cut off. It may lack the primary's last answers. */
 export interface Promotion {
   readonly hasSlot: (slot: number) => boolean;
   /**
-   * Monotonic ms: the last time at which the former primary answered, the other primaries heard it and its replicas
-   * followed it, as far as known. Minus infinity if it never answered this process, or was never known to be followed.
+   * Monotonic ms: until then the former primary was in reach, was not cut off and its replicas followed it, as far as
+   * known. Minus infinity if it never answered this process, or was never known to be followed.
    */
   readonly lackingSince: number;
 }
@@ -100,7 +100,7 @@ export interface Promotion {
 export interface RedisCalls extends Service {
   /** Name of the link in the service. */
   readonly name: string;
-  /** True while commands can be sent. On a cluster, one reachable primary is enough. */
+  /** True while commands can be sent. On a cluster, one primary in reach is enough. */
   readonly up: boolean;
   /** Why no command can be sent. Null while `up`. */
   readonly downKind: RedisDownKind | null;

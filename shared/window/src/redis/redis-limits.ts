@@ -21,15 +21,15 @@ export const REDIS_LIMITS = {
   /**
    * With several partitions, each gets such a message every `partitionLoopbackMs`. It also renews the pod's lease
    * there. A lease that is older than `podLeaseMs` is over. But no lease ends after `podLeaseGapMs` without any
-   * renewal, because the partition may be away. The partition was away if the gap is longer by `partitionSilenceMs`
-   * than the renewing pod's own wait. Then all leases begin again. `partitionSilenceMs` is longer than a call may take,
-   * so no pod takes its own delay for the partition's. A pod whose renewal was due when the gap began is behind by less
+   * renewal, because the partition may be out of reach. It was out of reach if the gap is longer by
+   * `partitionOutOfReachMs` than the renewing pod's own wait. Then all leases begin again. `partitionOutOfReachMs` is
+   * longer than a call may take, so no pod takes its own delay for the partition's. A pod whose renewal was due when the gap began is behind by less
    * than `podLeaseMs`. Redis keeps leases for `podLeasesKeptMs` after the last renewal.
    */
   partitionLoopbackMs: 500,
   podLeaseMs: 2000,
   podLeaseGapMs: 750,
-  partitionSilenceMs: 500,
+  partitionOutOfReachMs: 500,
   podLeasesKeptMs: 60_000,
   /**
    * Span of `ts` in one bucket of the replay guard. A cluster moves a slot key by key, and both primaries stand still
@@ -40,18 +40,18 @@ export const REDIS_LIMITS = {
   windowFollowMs: 1000,
   /** How many windows one call may follow, if each is replaced in between, before the call is refused. */
   windowAttempts: 5,
-  /** Longest pause between two attempts to connect while Redis is away. */
+  /** Longest pause between two attempts to connect while Redis is out of reach. */
   reconnectMaxMs: 500,
-  /** Longest pause while Redis is there but unusable until an operator changes a setting. */
+  /** Longest pause while Redis is in reach but unusable until an operator changes a setting. */
   misconfiguredRetryMaxMs: 5000,
-  /** How often the slot map of a cluster is asked for, and how often while a primary is missing. */
+  /** How often the slot map of a cluster is asked for, and how often while slots have no primary in reach. */
   slotMapMs: 5000,
   missingSlotsMs: 500,
   /**
-   * How long a cut-off primary may answer before it refuses. It gives the others up after cluster-node-timeout (at most
-   * 5 s), or up to half as much again.
+   * How long a primary that is cut off from the others may answer before it refuses all. It gives the others up after
+   * cluster-node-timeout (at most 5 s), or up to half as much again.
    */
-  unheardMs: 7500,
+  cutOffMs: 7500,
   /** After this time a primary that gave slots away knows that another primary has them. */
   handoverMs: 250,
   /** First pause before a call that a cluster did not serve is sent again. Each further pause is twice as long. */
@@ -69,19 +69,19 @@ export const REDIS_LIMITS = {
   /** How long a process holds counts that it cannot write. */
   countsHeldMs: 60_000,
   /**
-   * Most envelopes of one acceptance call. Once their texts exceed `acceptanceBatchBytes`, the call takes no further
-   * envelope.
+   * Most envelopes of one acceptance call. Once their texts exceed `acceptanceBatchCharacters` (UTF-16 units), the call
+   * takes no further envelope.
    */
   acceptanceBatch: 256,
-  acceptanceBatchBytes: 1_048_576,
+  acceptanceBatchCharacters: 1_048_576,
   /**
    * How often a pod writes its gathered heartbeats. This wait, the wait of their texts before verification, and one
    * call fit in PRESENCE_LIMITS.heartbeatAckMs.
    */
   heartbeatGatherMs: 225,
   /**
-   * Most routes of one call. With two credentials of the greatest length each, they have fewer bytes than
-   * `acceptanceBatchBytes`.
+   * Most routes of one call. With two credentials of the greatest length each, they have fewer characters than
+   * `acceptanceBatchCharacters`.
    */
   routesBatch: 200,
   /**

@@ -160,8 +160,8 @@ export interface RedisLinkOptions {
 }
 
 /**
- * One connection to Redis that never waits long. A command fails within 450 ms, a silent server is noticed within two
- * seconds, and nothing is sent twice by itself. The process starts and lives on without Redis.
+ * One connection to Redis that never waits long. A command fails within 450 ms, a server out of reach is noticed
+ * within two seconds, and nothing is sent twice by itself. The process starts and lives on without Redis.
  * A new connection is set up before the link is up. The link checks the server, loads scripts, subscribes channels and
  * runs the listeners of `onUsable`. If a step fails, the link gives the connection up and makes another one. The pauses
  * grow until the link is up.
@@ -296,7 +296,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   async stop(): Promise<void> {
     this.#state.end();
     clearInterval(this.#timer);
-    this.#lose(new LinkDownError("refused", "stopped"));
+    this.#goDown(new LinkDownError("refused", "stopped"));
     this.#startEnded?.();
     // A second disconnect would wait two seconds for a socket that is already closed.
     if (this.client.status !== "end") this.client.disconnect();
@@ -333,7 +333,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   reconnect(cause: unknown): void {
     if (this.#connection === undefined) return;
     this.#gaveUpAt = performance.now();
-    this.#lose(cause);
+    this.#goDown(cause);
     this.client.disconnect(true);
   }
 
@@ -352,16 +352,16 @@ export class RedisLink implements RedisCalls, SubscribingLink {
       if (failure === "full") this.memory.filled();
       else if (this.up && failure !== "slots")
         this.#options.logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
-      if (endsConnection(failure) && !this.#mayBeSilent(failure)) this.reconnect(err);
+      if (endsConnection(failure) && !this.#keepsSubscriptions(failure)) this.reconnect(err);
       throw unavailable(err);
     }
   }
 
   /**
-   * True for a timeout on a link whose owner judges silences. The server may still count the connection as a subscriber
-   * and report deliveries as published. A closed connection would lose them.
+   * True for a timeout on a link whose owner judges whether the server is out of reach. The server may still count the
+   * connection as a subscriber and report deliveries as published. A closed connection would lose them.
    */
-  #mayBeSilent(failure: RedisDownKind): boolean {
+  #keepsSubscriptions(failure: RedisDownKind): boolean {
     return failure === "timeout" && this.up && this.#options.watched === false;
   }
 
@@ -408,16 +408,16 @@ export class RedisLink implements RedisCalls, SubscribingLink {
 
   /** Handles a failed connect or handshake. */
   #refused(err: Error): void {
-    this.#lose(err);
+    this.#goDown(err);
     // After a refused SELECT the client would go on in the wrong database.
     if (this.client.status === "connect") this.client.disconnect(true);
   }
 
   #closed(): void {
-    if (this.#connection !== undefined) this.#lose(new LinkDownError("refused", "connection closed"));
+    if (this.#connection !== undefined) this.#goDown(new LinkDownError("refused", "connection closed"));
   }
 
-  #lose(cause: unknown): void {
+  #goDown(cause: unknown): void {
     this.#connection = undefined;
     this.#state.goDown(cause);
     for (const listener of this.#downListeners) listener();

@@ -110,7 +110,7 @@ function checkFitting(last: Pick<ControlRecord, "partitions" | "layout">, partit
   throw new LinkDownError("partitions", text);
 }
 
-/** Whether no part of a window was lost: the salt exists, and each reachable partition is in the window. */
+/** Whether no part of a window was lost: the salt exists, and each partition in reach is in the window. */
 function isWhole({ id, state, salt }: ControlRecord, records: readonly Reached[]): boolean {
   return state !== "" && salt !== "" && records.every((record) => !isRecord(record) || record.id === id);
 }
@@ -180,7 +180,7 @@ export class ProcessWindow implements Service {
 
   /**
    * The last adopted window once its listeners are done, or else the open one. It does not wait while Redis is only
-   * asked for a newer window, because an unreachable part makes that slow. Redis refuses writes to a replaced window.
+   * asked for a newer window, because a part out of reach makes that slow. Redis refuses writes to a replaced window.
    * @throws ServiceError `unavailable`.
    */
   async known(): Promise<WindowIdentity> {
@@ -190,7 +190,7 @@ export class ProcessWindow implements Service {
   }
 
   /**
-   * Adopts the open window if it is another one, if a part was lost, or if an unreachable part answers again. A service
+   * Adopts the open window if it is another one, if a part was lost, or if a part is in reach again. A service
    * that seldom writes finds out this way.
    * @throws ServiceError `unavailable`.
    */

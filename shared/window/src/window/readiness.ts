@@ -53,10 +53,10 @@ export function fleetAdvice(counts: PresenceCounts, times: WindowTimes, connecti
 
 /** The parts of the window that a service reaches. */
 export interface WindowReach {
-  /** Counts of the partitions that answer. */
+  /** Counts of the partitions in reach. */
   readonly counts: PresenceCounts;
-  /** Partitions that do not answer. */
-  readonly silent: readonly number[];
+  /** Partitions out of reach. */
+  readonly outOfReach: readonly number[];
   /** False while the open window cannot be read, and the service goes on in the known one. */
   readonly hasControl: boolean;
 }
@@ -84,8 +84,8 @@ export async function reachWindow(
   );
   const answered = counts.filter(isCounts);
   if (answered.length === 0) return mostTelling(counts.map(kindOf)) ?? "no_window";
-  const silent = everyPartition(window.partitions).filter((p) => !isCounts(counts[p]));
-  return { counts: sumOfCounts(answered), silent, hasControl: fault === null };
+  const outOfReach = everyPartition(window.partitions).filter((p) => !isCounts(counts[p]));
+  return { counts: sumOfCounts(answered), outOfReach, hasControl: fault === null };
 }
 
 /** True if Redis answered and has no open window. */
@@ -146,7 +146,7 @@ const DEGRADED_ADVICE: Readonly<Record<Degradation, string>> = {
     "Make the file that RELAY_KEYS_FILE names readable and valid again: the log says what is wrong with it. The keys that were read before go on meanwhile, also those that were revoked since.",
 };
 
-/** Reads the state of a service. Resolves within a second, also while Redis is away. */
+/** Reads the state of a service. Resolves within a second, also while Redis is out of reach. */
 export async function readReadiness(
   service: ServiceName,
   { link, window, presenceStore, keys, pod }: ReadinessSources,
@@ -156,7 +156,7 @@ export async function readReadiness(
     countConnections(link).catch(() => undefined),
   ]);
   const counts = typeof reach === "string" ? null : reach.counts;
-  const missing = new Set(typeof reach === "string" ? [] : [...reach.silent, ...(pod?.channel.unheard ?? [])]);
+  const missing = new Set(typeof reach === "string" ? [] : [...reach.outOfReach, ...(pod?.channel.unheard ?? [])]);
   const isPartial = missing.size > 0 && missing.size < window.partitions;
   const reason = typeof reach === "string" ? reach : reasonOf(pod, missing.size < window.partitions);
   const degraded: Degradation[] = [];

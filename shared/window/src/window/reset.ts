@@ -37,13 +37,13 @@ export async function countForeignKeys({ links }: RedisCalls): Promise<number> {
 }
 
 /**
- * Deletes the keys of earlier windows and of older versions, page by page. Keys of a later window stay. Keys of an
- * unreachable partition stay too, even if it answers by now: nobody knows which state it has.
+ * Deletes the keys of earlier windows and of older versions, page by page. Keys of a later window stay. Keys of a
+ * partition out of reach stay too, even if it answers by now: nobody knows which state it has.
  */
 export async function deleteOlderKeys(calls: RedisCalls, { startedAt, keys }: WindowIdentity): Promise<Sweep> {
   const isOlder = olderThan(startedAt, keys);
   const servers = keys.generations.map((known, p) => known !== null && calls.serverOf(partitionKeys.window(p)));
-  const silent = new Set<ServerLink>();
+  const outOfReach = new Set<ServerLink>();
   let deletedKeys = 0;
   for (const link of calls.links) {
     try {
@@ -54,10 +54,10 @@ export async function deleteOlderKeys(calls: RedisCalls, { startedAt, keys }: Wi
       }
     } catch (error) {
       if (!isUnavailable(error)) throw error;
-      silent.add(link);
+      outOfReach.add(link);
     }
   }
-  return { deletedKeys, leftPartitions: servers.filter((server) => !server || silent.has(server)).length };
+  return { deletedKeys, leftPartitions: servers.filter((server) => !server || outOfReach.has(server)).length };
 }
 
 function olderThan(startedAt: number, keys: WindowKeys): (key: string) => boolean {

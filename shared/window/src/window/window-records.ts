@@ -44,7 +44,7 @@ export interface PartitionRecord extends WindowRecord {
   readonly generation: number;
 }
 
-/** A record, or the error of an unreachable partition. */
+/** A record, or the error of a partition that is out of reach. */
 export type Reached = PartitionRecord | ServiceError;
 
 /** A window to begin. */
@@ -77,7 +77,7 @@ export async function readPartitions(link: RedisCalls, partitions: number): Prom
  * The latest window that the control slot and the partitions know. Each of them may have lost data, also through a
  * promoted replica that was behind.
  * @returns null if all say that there was none.
- * @throws ServiceError `unavailable` if only an unreachable partition may know.
+ * @throws ServiceError `unavailable` if only a partition out of reach may know.
  */
 export function lastWindowOf(control: ControlRecord | null, records: readonly Reached[]): WindowRecord | null {
   const ofPartitions = records.filter(isRecord).filter(({ partitions }) => partitions > 0);
@@ -107,7 +107,7 @@ export async function beginWindow(
 }
 
 /**
- * Takes every reachable partition into a window that is being opened. A partition in a later window stays there.
+ * Takes every partition in reach into a window that is being opened. A partition in a later window stays there.
  * @throws ServiceError `unavailable` if all partitions are out of reach.
  */
 export async function raisePartitions(link: RedisCalls, control: ControlRecord): Promise<Reached[]> {
