@@ -8,7 +8,7 @@ import { ClusterLinks } from "../src/redis/connect.ts";
 import { isUndone } from "../src/redis/link-state.ts";
 
 /** What came of a call, and how long that took. */
-export interface Outcome {
+interface Outcome {
   readonly reply?: unknown;
   readonly refused?: "undone" | "unknown";
   readonly ms: number;

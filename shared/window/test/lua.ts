@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 
 /** What the header of a Lua file says about one of its two parameters. */
-export interface Section {
+interface Section {
   /** The numbered entries: names[0] is that of KEYS[1] or ARGV[1]. */
   readonly names: readonly string[];
   /** More may follow than are numbered. */
@@ -11,7 +11,7 @@ export interface Section {
 }
 
 /** The file of a script. */
-export interface ScriptFile {
+interface ScriptFile {
   readonly purpose: string;
   readonly keys: Section;
   readonly args: Section;
@@ -21,7 +21,7 @@ export interface ScriptFile {
 }
 
 /** A function that a library or a part of a script offers. */
-export interface LuaFunction {
+interface LuaFunction {
   readonly name: string;
   /** The comment before it. */
   readonly doc: string;
@@ -29,7 +29,7 @@ export interface LuaFunction {
 }
 
 /** A library, or a part of a script: functions, and nothing that is done by itself. */
-export interface LibraryFile {
+interface LibraryFile {
   readonly purpose: string;
   readonly functions: readonly LuaFunction[];
   /** What stands outside of functions and comments. */

@@ -13,7 +13,7 @@ import { DecidedSession, PendingSession, SESSION_STATUSES } from "./session.ts";
 const SECOND_MS = 1000;
 
 /** Settings that the relay tells clients as limits of a websocket. 0 = no limit. */
-export interface ConnectionRates {
+interface ConnectionRates {
   readonly envelopesPerSecond: number;
   readonly bytesPerSecond: number;
 }

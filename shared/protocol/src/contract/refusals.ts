@@ -5,7 +5,7 @@ import { SESSION_LIMITS } from "../wire/limits.ts";
 export type Place = number | "control";
 
 /** Parts of a refusal, for a problem document and an error frame alike. */
-export interface PartRefusal {
+interface PartRefusal {
   readonly detail: string;
   readonly hint: string;
 }
@@ -42,7 +42,7 @@ const LIMITS = {
 export type SessionLimit = "opened_sessions" | "key_opened_sessions" | "pending_sessions" | "agent_pending_sessions";
 
 /** Parts of a refusal, for a problem document and an error frame alike. */
-export interface RateRefusal {
+interface RateRefusal {
   readonly detail: string;
   readonly hint: string;
   readonly retryAfterMs: number;
@@ -73,7 +73,7 @@ export function sessionBound(limit: SessionLimit, factor: number): number {
 }
 
 /** Details of a refusal beyond its code. */
-export interface RefusalDetails {
+interface RefusalDetails {
   /** Replaces the code's title. */
   readonly detail?: string;
   /** Replaces the code's hint. */

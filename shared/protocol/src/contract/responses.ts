@@ -265,7 +265,7 @@ const NOT_READY_REASONS = [...REDIS_DOWN_KINDS, "no_window", "channel", "not_acc
 export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
 
 /** What a ready service lacks for now. Source: docs/operations.md#failures. */
-export const DEGRADATIONS = ["redis_memory", "partitions", "control_slot", "keys_file"] as const;
+const DEGRADATIONS = ["redis_memory", "partitions", "control_slot", "keys_file"] as const;
 export type Degradation = (typeof DEGRADATIONS)[number];
 
 const readiness = {

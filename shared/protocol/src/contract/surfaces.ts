@@ -67,7 +67,7 @@ const INTAKE_ERRORS = [
 ] as const;
 
 /** The API: sends, sessions, presence, feedback, self-test. The gateway answers it. */
-export const GATEWAY_SURFACES = {
+const GATEWAY_SURFACES = {
   sendMessage: post({
     path: "/v1/messages/send",
     service: "gateway",
@@ -155,7 +155,7 @@ export const GATEWAY_SURFACES = {
 } as const satisfies Record<string, Surface>;
 
 /** Documents of discovery. The gateway answers them. */
-export const DISCOVERY_SURFACES = {
+const DISCOVERY_SURFACES = {
   signingManifest: get({
     path: "/.well-known/signing-manifest.json",
     service: "gateway",
@@ -330,7 +330,7 @@ export const PAGE_SURFACES = {
 } as const satisfies Record<string, Surface>;
 
 /** Probes that every service answers for itself. */
-export const PROBE_SURFACES = {
+const PROBE_SURFACES = {
   health: get({
     path: "/health",
     service: "each",

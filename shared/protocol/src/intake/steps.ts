@@ -56,7 +56,7 @@ export interface ShapedEnvelope {
 }
 
 /** The connection of an incoming envelope. */
-export interface Incoming {
+interface Incoming {
   /** The id in `hello`. Undefined if the envelope has no connection. */
   readonly id?: string;
   readonly credentials?: BroughtKeys | undefined;

@@ -79,13 +79,13 @@ export interface IntegerRule {
   readonly min?: number;
   readonly max?: number;
 }
-export interface ListRule {
+interface ListRule {
   readonly is: "list";
   readonly optional?: true;
   readonly of: TextRule;
   readonly max: number;
 }
-export interface AnyRule {
+interface AnyRule {
   readonly is: "anything";
   readonly optional: true;
 }
@@ -159,7 +159,7 @@ export const PAYLOAD_MEMBERS = {
 } as const satisfies Record<EnvelopeKind, MemberRules>;
 
 /** Kinds that need no target. */
-export const WITHOUT_TARGET: readonly EnvelopeKind[] = ["register", "heartbeat"];
+const WITHOUT_TARGET: readonly EnvelopeKind[] = ["register", "heartbeat"];
 
 /** A session is between two agents. */
 export function isBetweenTwo({ from, to }: { readonly from?: unknown; readonly to?: unknown }): boolean {
@@ -199,7 +199,7 @@ function isObject(value: unknown): value is JsonObject {
 }
 
 /** @param path prefix of the field names. */
-export function memberProblems(members: JsonObject, rules: MemberRules, path: string): FieldError[] {
+function memberProblems(members: JsonObject, rules: MemberRules, path: string): FieldError[] {
   return Object.entries(rules).flatMap(([name, rule]) => {
     const value = Object.hasOwn(members, name) ? members[name] : undefined;
     const message = memberProblem(value, rule);
@@ -233,7 +233,7 @@ function integerProblem(
 }
 
 /** Whether a text has `min` to `max` Unicode code points. */
-export function isOfLength(text: string, min: number, max: number): boolean {
+function isOfLength(text: string, min: number, max: number): boolean {
   // A code point has at most two UTF-16 units, so a longer text needs no counting.
   if (text.length > 2 * max) return false;
   if (text.length <= max && text.length >= 2 * min) return true;

@@ -8,10 +8,10 @@
  * again.
  */
 export const RETRIES = ["never", "fix", "later"] as const;
-export type Retry = (typeof RETRIES)[number];
+type Retry = (typeof RETRIES)[number];
 
 /** Meaning of an error code, and advice for the client. */
-export interface ErrorEntry {
+interface ErrorEntry {
   /** HTTP status of the problem document. Null for codes that only websockets use. */
   readonly httpStatus: number | null;
   /** True if the relay sends the code in a websocket `error` frame. */

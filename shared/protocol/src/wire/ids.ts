@@ -4,7 +4,7 @@
  */
 export const AGENT_ID_PATTERN = /^agent:\/\/[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
-export const AGENT_SCHEME = "agent://";
+const AGENT_SCHEME = "agent://";
 
 /** An agent id, or the namespace of a team: a prefix that ends with `.*`. */
 export const AGENT_PATTERN_PATTERN =

@@ -9,7 +9,7 @@ import { readCredential, thumbprintOf } from "../../src/signing/credentials.ts";
 export const NOW = 1_790_000_000_000;
 const SECONDS = NOW / 1000;
 
-export interface Keys {
+interface Keys {
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
   /** The public key, base64url. */

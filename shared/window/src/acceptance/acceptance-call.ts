@@ -172,14 +172,14 @@ const NOTHING_ELSEWHERE: PreparedRequest = {
 };
 
 /** One call of an accepting script. The link adds the deadline. */
-export interface AcceptCall {
+interface AcceptCall {
   readonly script: "accept" | "accept_messages";
   readonly keys: string[];
   readonly args: (string | number)[];
 }
 
 /** Circumstances of a batch. */
-export interface AcceptContext {
+interface AcceptContext {
   readonly partition: number;
   readonly windowId: string;
   /** Keys of the partition. */
@@ -305,7 +305,7 @@ function isOfPresence({ kind }: Pick<PlacedItem, "kind">): boolean {
 }
 
 /** A message without a session and without a claim. Its answer is its target's status alone. */
-export function isPlain({ kind, claim }: PlacedItem): boolean {
+function isPlain({ kind, claim }: PlacedItem): boolean {
   return kind === "message" && claim === undefined;
 }
 

@@ -61,7 +61,7 @@ const MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToler
 export const GUARD_AHEAD_MS = 2 * MARGIN_MS + SPAN_MS;
 
 /** The replay guard has one bucket for each span of `ts`. Source: docs/redis.md#keys. */
-export interface GuardBucket {
+interface GuardBucket {
   readonly key: string;
   /** Unix ms: when Redis forgets the bucket. */
   readonly endsAt: number;
@@ -170,7 +170,7 @@ export interface PreparedRequest {
 }
 
 /** A message whose claim is bound to its body. */
-export interface PreparedMessage {
+interface PreparedMessage {
   readonly kind: "message";
 }
 
@@ -212,14 +212,14 @@ export interface Unavailable {
 export const UNDONE: Unavailable = { outcome: "unavailable", done: false };
 
 /** A session request beyond a bound. Nothing was done. */
-export interface RateLimited {
+interface RateLimited {
   readonly outcome: "rate_limited";
   readonly limit: SessionLimit;
   readonly retryAfterMs: number;
 }
 
 /** A heartbeat of an agent that another, live connection owns. */
-export interface NotRegistered {
+interface NotRegistered {
   readonly outcome: "not_registered";
   /** Epoch of the owner. */
   readonly epoch: number;

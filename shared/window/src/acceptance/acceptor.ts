@@ -43,7 +43,7 @@ function deliveryOf(acceptance: Acceptance): DeliveryStatus | undefined {
  * arrive in between share the next call. A full batch goes at once. So does an item in a queue that was idle for
  * `gatherMs`.
  */
-export class PartitionQueue {
+class PartitionQueue {
   readonly partition: number;
   /** True from the first waiting item until none waits. */
   isRunning = false;

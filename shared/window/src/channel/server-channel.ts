@@ -8,7 +8,7 @@ import { REDIS_LIMITS } from "../redis/redis-limits.ts";
  * that its subscription works. `traced` belongs to the delivery before it. For scripts it is part of the delivery's
  * text. Source: shared/window/src/lua/lib/route.lua.
  */
-export type ChannelLine =
+type ChannelLine =
   | (AboutAgent & { readonly kind: "deliver"; readonly sessionId: string | null; readonly text: string })
   | (AboutAgent & { readonly kind: (typeof PLAIN_KINDS)[number] })
   | { readonly kind: "traced"; readonly traceparent: string }
@@ -29,7 +29,7 @@ export const NO_SESSION = "-";
 
 const DELIVER = "deliver ";
 
-export function formatLoopback(id: string): string {
+function formatLoopback(id: string): string {
   return `loopback ${id}`;
 }
 

@@ -13,7 +13,7 @@ import type { ProcessWindow } from "../window/process-window.ts";
 import { GatheredJourneys } from "./journeys.ts";
 
 /** Counters that a process adds up before it writes them. Source: docs/protocol.md#counters. */
-export type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_passed";
+type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_passed";
 
 /**
  * High-volume counters, added up in the process and written every 100 ms and at stop. A write without an answer is sent

@@ -20,14 +20,14 @@ export interface Journey {
   readonly actions: readonly Action[];
 }
 
-export interface Action {
+interface Action {
   /** Operation id of the surface. */
   readonly name: string;
   readonly at: number;
 }
 
 /** A stage as a bit of `stages` in the record. */
-export function stageBit(stage: StageName): number {
+function stageBit(stage: StageName): number {
   return 1 << STAGES.indexOf(stage);
 }
 

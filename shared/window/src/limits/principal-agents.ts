@@ -11,7 +11,7 @@ export interface SeenAgent {
 }
 
 /** The agents of one principal. */
-export interface PrincipalAgents {
+interface PrincipalAgents {
   readonly total: number;
   /** The agents seen last, newest first, at most REDIS_LIMITS.agentsShown. */
   readonly agents: readonly SeenAgent[];

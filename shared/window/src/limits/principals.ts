@@ -11,7 +11,7 @@ import type { PartitionKeys } from "../redis/window-keys.ts";
 export type Principal = `${"key" | "issuer" | "api"}:${string}`;
 
 /** An agent of an issuer, by its id. */
-export type IssuedAgent = `agent:${string}`;
+type IssuedAgent = `agent:${string}`;
 
 /**
  * Holder of bounded rates: a principal, or an agent of an issuer. Such an agent has the rates of one key, within the

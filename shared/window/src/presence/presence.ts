@@ -13,7 +13,7 @@ export const CONGESTED = "!";
  * still means the present owner. Only scripts read and write whole records.
  * Source: shared/window/src/lua/lib/route.lua.
  */
-export interface RouteOwner {
+interface RouteOwner {
   readonly pod: string;
   readonly connection: string;
   /** Null matches any epoch. */
@@ -45,7 +45,7 @@ export interface Presence {
 export type PresenceCounts = Readonly<Record<Severity, number>>;
 
 /** Counts of the partitions in reach. */
-export type ReachedPresence = PresenceCounts & { readonly missing: readonly number[] };
+type ReachedPresence = PresenceCounts & { readonly missing: readonly number[] };
 
 const NOT_ONLINE = { onlineSince: null, stableInMs: null, isCongested: false } as const;
 

@@ -111,7 +111,7 @@ export function endsConnection(kind: RedisDownKind): boolean {
 }
 
 /** True for a state that lasts until an operator changes a setting. */
-export function isMisconfigured(kind: RedisDownKind): boolean {
+function isMisconfigured(kind: RedisDownKind): boolean {
   return kind !== "other" && !PASSING_KINDS.has(kind);
 }
 

@@ -44,7 +44,7 @@ export function shareOf(limit: number, partitions: number): number {
 }
 
 /** Results of the partitions in reach, in their order, and the partitions out of reach. */
-export interface Reached<T> {
+interface Reached<T> {
   readonly found: readonly T[];
   readonly missing: readonly number[];
 }
@@ -81,7 +81,7 @@ export interface SlotMap {
 }
 
 /** How far one node's view of the cluster can be trusted. */
-export interface Standing {
+interface Standing {
   /** Rises with each failover and each moved slot. */
   readonly clusterEpoch: number;
   /** False for a node that is cut off from most other nodes. */

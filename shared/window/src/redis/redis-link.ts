@@ -20,7 +20,7 @@ import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.t
 import { checkInfo, checkPolicy, type RedisClock, type RedisMemory, type Replicas, ServerInfo } from "./server-info.ts";
 
 /** Sharded channels of one client, across its connections. */
-export class Subscriptions {
+class Subscriptions {
   readonly #client: Redis;
   /** By channel. */
   readonly #listeners = new Map<string, (message: string) => void>();
@@ -67,7 +67,7 @@ export class Subscriptions {
 /** How often a call is sent that Redis came to after its deadline. */
 const ATTEMPTS = 2;
 
-export interface DeadlineCallsOptions {
+interface DeadlineCallsOptions {
   readonly clock: RedisClock;
   readonly logger: Logger;
   readonly run: (script: ScriptName, keys: readonly string[], args: readonly (string | number)[]) => Promise<Reply>;
@@ -79,7 +79,7 @@ export interface DeadlineCallsOptions {
  * Calls of scripts with a deadline by the clock of their Redis. If a caller was told `unavailable`, Redis does not
  * carry out the call later.
  */
-export class DeadlineCalls {
+class DeadlineCalls {
   readonly #options: DeadlineCallsOptions;
 
   constructor(options: DeadlineCallsOptions) {
@@ -149,7 +149,7 @@ async function checkCoverage(client: Redis): Promise<void> {
   }
 }
 
-export interface RedisLinkOptions {
+interface RedisLinkOptions {
   readonly url: string;
   readonly name: string;
   readonly logger: Logger;

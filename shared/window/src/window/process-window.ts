@@ -77,7 +77,7 @@ export async function findWindow(link: RedisCalls, partitions: number): Promise<
  * Joins two readings of one window that reached different partitions.
  * @returns `first` itself if `second` adds nothing.
  */
-export function joinReadings(first: WindowIdentity, second: WindowIdentity): WindowIdentity {
+function joinReadings(first: WindowIdentity, second: WindowIdentity): WindowIdentity {
   const [known, found] = [first.keys.generations, second.keys.generations];
   if (!found.some((generation, p) => generation !== null && known[p] === null)) return first;
   const generations = known.map((generation, p) => generation ?? (found[p] as Generation));

@@ -52,7 +52,7 @@ export function fleetAdvice(counts: PresenceCounts, times: WindowTimes, connecti
 }
 
 /** The parts of the window that a service reaches. */
-export interface WindowReach {
+interface WindowReach {
   /** Counts of the partitions in reach. */
   readonly counts: PresenceCounts;
   /** Partitions out of reach. */
@@ -66,7 +66,7 @@ export interface WindowReach {
  * of the new window.
  * @returns the reason if nothing answers, or if no window is known.
  */
-export async function reachWindow(
+async function reachWindow(
   link: RedisCalls,
   window: ProcessWindow,
   presenceStore: PresenceStore,

@@ -22,14 +22,14 @@ const LASTING_PATTERN = /^relay:\{\w+\}:(?:seen:\d+$|pods$|(?:shares|limit|idemp
 const HEAD = /^relay:\{\w+\}:[a-z-]+:([0-9a-z]{8})(?=$|:)/;
 
 /** What a reset deleted of earlier windows. */
-export interface Sweep {
+interface Sweep {
   readonly deletedKeys: number;
   /** Partitions of the window that were out of reach. The next reset deletes the old keys there. */
   readonly leftPartitions: number;
 }
 
 /** Number of keys in the database that are not the relay's. @throws ServiceError `unavailable`. */
-export async function countForeignKeys({ links }: RedisCalls): Promise<number> {
+async function countForeignKeys({ links }: RedisCalls): Promise<number> {
   let foreign = 0;
   for (const link of links)
     for await (const keys of pages(link)) foreign += keys.filter((key) => !key.startsWith(KEY_PREFIX)).length;
@@ -40,7 +40,7 @@ export async function countForeignKeys({ links }: RedisCalls): Promise<number> {
  * Deletes the keys of earlier windows and of older versions, page by page. Keys of a later window stay. Keys of a
  * partition out of reach stay too, even if it answers by now: nobody knows which state it has.
  */
-export async function deleteOlderKeys(calls: RedisCalls, { startedAt, keys }: WindowIdentity): Promise<Sweep> {
+async function deleteOlderKeys(calls: RedisCalls, { startedAt, keys }: WindowIdentity): Promise<Sweep> {
   const isOlder = olderThan(startedAt, keys);
   const servers = keys.generations.map((known, p) => known !== null && calls.serverOf(partitionKeys.window(p)));
   const outOfReach = new Set<ServerLink>();

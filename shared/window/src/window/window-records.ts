@@ -40,7 +40,7 @@ export interface ControlRecord extends WindowRecord {
  * Record of one partition: the window that it is in, and the generation of its state in Unix ms. A lost record has no
  * id.
  */
-export interface PartitionRecord extends WindowRecord {
+interface PartitionRecord extends WindowRecord {
   readonly generation: number;
 }
 
@@ -48,7 +48,7 @@ export interface PartitionRecord extends WindowRecord {
 export type Reached = PartitionRecord | ServiceError;
 
 /** A window to begin. */
-export interface Beginning {
+interface Beginning {
   readonly partitions: number;
   readonly deployId: string;
   /** Null to begin without earlier state. */

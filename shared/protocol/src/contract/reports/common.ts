@@ -187,7 +187,7 @@ export const HANDOFF_PRIVACY: Privacy = {
 
 /** Whether session proofs name agents and sessions, or number them: setting RELAY_PROOF_IDENTITIES. */
 export const PROOF_IDENTITIES = ["shown", "hidden"] as const;
-export type ProofIdentities = (typeof PROOF_IDENTITIES)[number];
+type ProofIdentities = (typeof PROOF_IDENTITIES)[number];
 
 /** Flags of the documents with session proofs. Source: docs/reports.md#session-proofs. */
 export const PROOF_PRIVACY: Readonly<Record<ProofIdentities, Privacy>> = {

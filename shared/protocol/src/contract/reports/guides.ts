@@ -89,7 +89,7 @@ const SESSION_DECISIONS = [...TARGET_DECISIONS, "unknown"] as const;
 export type SessionDecision = (typeof SESSION_DECISIONS)[number];
 
 /** Body of a session request. It is ready to send if nothing is missing. */
-export const GuideRequestBody = z.strictObject({
+const GuideRequestBody = z.strictObject({
   from: z.string(),
   to: z.string(),
   purpose: z.string(),
@@ -263,7 +263,7 @@ export const MinimumProof = z
 export type MinimumProof = z.infer<typeof MinimumProof>;
 
 /** Required value of a field in an answer. Dots lead into objects. */
-export const Expectation = z
+const Expectation = z
   .strictObject({ field: z.string(), equals: z.union([z.boolean(), z.string()]) })
   .meta({ id: "Expectation" });
 

@@ -26,7 +26,7 @@ export const STAGES = [
   "session_negotiation",
   "feedback",
 ] as const;
-export const Stage = z.enum(STAGES).meta({ id: "Stage" });
+const Stage = z.enum(STAGES).meta({ id: "Stage" });
 export type StageName = z.infer<typeof Stage>;
 
 const Rate = z.number().min(0).max(1).nullable().meta({
