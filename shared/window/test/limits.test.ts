@@ -174,8 +174,7 @@ describe("a limit of requests:", () => {
   test("of keys that a process counts by itself the last 10,000 are kept", () => {
     const own = new OwnCounts(RATE_WINDOW_SECONDS * 1000);
     for (let n = 0; n < 10_001; n += 1) own.use(`key-${n}`);
-    expect(own.size).toBe(10_000);
-    expect([own.use("key-10000").used, own.use("key-0").used]).toEqual([2, 1]);
+    expect(["key-10000", "key-1", "key-0"].map((key) => own.use(key).used)).toEqual([2, 2, 1]);
   });
 
   test("a limit never asks on a link that was not started", async () => {

@@ -26,11 +26,6 @@ export class OwnCounts {
     this.#windowMs = windowMs;
   }
 
-  /** Number of counted keys. */
-  get size(): number {
-    return this.#used.size;
-  }
-
   /** Counts one request. */
   use(key: string): { readonly used: number; readonly resetMs: number } {
     if (this.#used.size === 0) this.#beginWindow();

@@ -34,11 +34,6 @@ export class WindowKeys {
     );
   }
 
-  /** Keys of each partition, in their order. @throws as `partition`. */
-  get partitions(): PartitionKeys[] {
-    return this.#partitions.map((_, p) => this.partition(p));
-  }
-
   /** @throws ServiceError `unavailable` while the partition's generation is unknown. */
   partition(p: number): PartitionKeys {
     const keys = this.#partitions[p];
