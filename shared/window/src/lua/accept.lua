@@ -3,8 +3,8 @@
 -- presence and routes; then one publish for each pod; last statuses, proofs and sessions, since a publish that reached
 -- nobody changes its targets' status.
 --
--- Uses  lib/guard, lib/principal_agents, lib/time, accept/batch, accept/delivery, accept/plain_messages, accept/registers,
---       accept/sessions_and_claims
+-- Uses  lib/guard, lib/principal_agents, lib/time, accept/batch, accept/delivery, accept/plain_messages,
+--       accept/registers, accept/sessions_and_claims
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof, 9 published,
 --       10 accept from, 11… keys of single items, which name them by their place in KEYS.
 --       Three kinds of names are made here: a pod's channel (prefix and the route's pod), and of a session that ends undecided

@@ -47,7 +47,7 @@ return live
 --
 -- KEYS  1 credential, 2 presence
 -- ARGV  1 agent
--- Returns their lines (accept/registers), or nil
+-- Returns their lines (lib/credential_records), or nil
 local credential_key, presence_key = KEYS[1], KEYS[2]
 local agent = ARGV[1]
 

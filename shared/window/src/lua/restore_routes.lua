@@ -4,7 +4,7 @@
 -- connections with one agent the higher epoch has it. The routes bring their credentials, and whom their agents accept
 -- envelopes from.
 --
--- Uses  lib/accept_from, lib/credentials, lib/principal_agents, lib/route, lib/time
+-- Uses  lib/accept_from, lib/credential_records, lib/principal_agents, lib/route, lib/time
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 accept from, then keys of principals' agents and of agents'
 --       credentials. A route names them by their place in KEYS. One name is made here: a pod's channel, prefix and pod.
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 offline after ms, 5 forget after ms, 6 1 while Redis is short of

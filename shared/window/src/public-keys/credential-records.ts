@@ -2,7 +2,7 @@ import { partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { ProcessWindow } from "../window/process-window.ts";
 
-/** A stored credential with the id of its key. Source: shared/window/src/lua/accept/registers.lua. */
+/** A stored credential with the id of its key. Source: shared/window/src/lua/lib/credential_records.lua. */
 export interface CredentialRecord {
   readonly keyId: string;
   readonly token: string;

@@ -1,6 +1,6 @@
 -- The targets of a batch: where they are, whether they accept the envelope, one publish for each pod, and what is
 -- counted of it.
--- Uses  lib/accept_from, lib/route
+-- Uses  lib/route
 
 -- Returns whether a pod is gone that did not receive a publish. Its routes are then removed. With several partitions a
 -- living pod may miss a publish, while a slot moves or a replica takes over. There it is gone only when its lease is
@@ -47,7 +47,12 @@ local function sender_of(text)
   return string.match(text, '^{"id"."[^"]+","type"."[^"]+","from"."([^"]+)"')
 end
 
--- Returns whether the words (lib/accept_from) name a sender.
+-- Returns the words of a record (lib/accept_from), or '' without a record.
+local function words_of(record)
+  return record and string.match(record, '^%d+(.*)$') or ''
+end
+
+-- Returns whether the words name a sender.
 local function is_named(words, from, principal)
   if string.find(words, ' ' .. from .. ' ', 1, true) then return true end
   if string.find(words, ' @' .. principal .. ' ', 1, true) then return true end

@@ -1,5 +1,6 @@
 -- Registers and heartbeats: who owns an agent, its epoch, its credentials, and whom it accepts envelopes from.
--- Uses  lib/accept_from, lib/credentials, lib/principal_agents, lib/route, lib/time, accept/batch, accept/delivery
+-- Uses  lib/accept_from, lib/credential_records, lib/principal_agents, lib/route, lib/time, accept/batch,
+--       accept/delivery
 
 -- Returns the next epoch. Epochs only rise, also from one window to the next: they are near the time in µs.
 local function tick(batch)

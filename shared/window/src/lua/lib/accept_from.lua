@@ -3,11 +3,6 @@
 -- it said so; a record with a higher epoch wins. An agent that accepts everyone has no record. `batch` has window_key,
 -- accept_from_key, and some_choose: whether an agent of the partition has a record.
 
--- Returns the words, or '' without a record.
-local function words_of(record)
-  return record and string.match(record, '^%d+(.*)$') or ''
-end
-
 -- Replaces what the agent said before. '' means everyone.
 local function keep_accept_from(batch, agent, epoch, words)
   if words ~= '' then
