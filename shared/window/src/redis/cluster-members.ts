@@ -31,7 +31,7 @@ export class ClusterMember {
   /** Resolves when the link is up for the first time, or when that takes too long. */
   #starting: Promise<void> | undefined;
   #underWay = 0;
-  /** Monotonic ms. Undefined while the server is in reach. */
+  /** Monotonic ms: as `outOfReachSince`. */
   #outOfReachSince: number | undefined;
   #wasUp = false;
   #isRetired = false;
