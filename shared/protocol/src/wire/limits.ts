@@ -202,8 +202,8 @@ export const WINDOW_LIMITS = {
 
 /**
  * Age of reports. An acknowledged event shows in every report after at most `maxBehindMs`. A count waits at most 100 ms
- * for its write (window/redis/redis-limits.ts). A report may use a read that was sent `keptReadMs` (250) ago. The other 150
- * ms are for the way of write and read to Redis. Source: docs/protocol.md#counters.
+ * for its write (window/redis/redis-limits.ts). A report may use a read that was sent `keptReadMs` (250) ago. The other
+ * 150 ms are for the way of write and read to Redis. Source: docs/protocol.md#counters.
  */
 export const REPORT_LIMITS = {
   maxBehindMs: 500,

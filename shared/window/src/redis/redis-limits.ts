@@ -23,8 +23,8 @@ export const REDIS_LIMITS = {
    * there. A lease that is older than `podLeaseMs` is over. But no lease ends after `podLeaseGapMs` without any
    * renewal, because the partition may be out of reach. It was out of reach if the gap is longer by
    * `partitionOutOfReachMs` than the renewing pod's own wait. Then all leases begin again. `partitionOutOfReachMs` is
-   * longer than a call may take, so no pod takes its own delay for the partition's. A pod whose renewal was due when the
-   * gap began is behind by less than `podLeaseMs`. Redis keeps leases for `podLeasesKeptMs` after the last renewal.
+   * longer than a call may take, so no pod takes its own delay for the partition's. A pod whose renewal was due when
+   * the gap began is behind by less than `podLeaseMs`. Redis keeps leases for `podLeasesKeptMs` after the last renewal.
    */
   partitionLoopbackMs: 500,
   podLeaseMs: 2000,
