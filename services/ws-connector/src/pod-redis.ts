@@ -1,10 +1,10 @@
 import type { Logger } from "relay-runtime/logging.ts";
 import { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { PodChannel } from "relay-window/channel/pod-channel.ts";
-import { PrincipalShares } from "relay-window/limits/principal-agents.ts";
+import { PrincipalShares } from "relay-window/limits/shared-rates.ts";
 import { HeartbeatWriter } from "relay-window/presence/heartbeat-writer.ts";
-import { PresenceStore } from "relay-window/presence/presence.ts";
 import { KnownEpochs, RouteRestorer } from "relay-window/presence/held-routes.ts";
+import { PresenceStore } from "relay-window/presence/presence.ts";
 import { CongestionMarks, RouteReleaser } from "relay-window/presence/routes.ts";
 import { redisAt } from "relay-window/redis/connect.ts";
 import { notePromotions } from "relay-window/window/data-loss.ts";
