@@ -7,7 +7,7 @@ import type { Registrar } from "./agents/registrar.ts";
 import type { Connection } from "./connection/connection.ts";
 import { drainingNotice } from "./connection/frames.ts";
 
-/** The interval in ms, and what runs then. */
+/** The interval in ms, and what runs then. A promise that it returns never rejects. */
 export type PeriodicTask = readonly [everyMs: number, run: () => unknown];
 
 /** Runs each task at its interval, from `start` to `stop`. */

@@ -15,8 +15,7 @@ import type { WsConnectorSettings } from "./settings.ts";
 export type PodRedis = ReturnType<typeof createPodRedis>;
 
 /**
- * What a pod reads and writes in Redis, with one link and one identity. While Redis is away, a pod keeps its sockets and
- * answers `unavailable`. It keeps releases and sends them again.
+ * What a pod reads and writes in Redis. All calls share a link; the channel has its own.
  * @param pod the id of the pod.
  */
 export function createPodRedis(settings: WsConnectorSettings, pod: string, logger: Logger) {

@@ -129,7 +129,7 @@ export function createWsConnector(
     await Promise.all([keys.start(), verifier.start(), audit.start(), tracing.start()]);
     revocation.start();
     if (stopped === undefined) await admin?.start();
-    if (stopped === undefined) await redis.start();
+    await redis.start();
     if (stopped !== undefined) return;
     tasks.start();
     connections.takeNew();

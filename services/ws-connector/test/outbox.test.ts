@@ -231,6 +231,16 @@ describe("All outboxes:", () => {
       expect(all.bytes).toBe(51 * KIB);
     });
 
+    test("is made room for once by an outbox that has texts of this tick to write yet", () => {
+      const fullest = new Reader(all);
+      fullest.sendKib(60);
+      reader.sendKib(39);
+      for (let n = 0; n < 3; n += 1) fullest.outbox.send(TEXT);
+      reader.sendKib(2);
+      expect(fullest.told).toEqual(["congested", "outbox_total"]);
+      expect(all.bytes).toBe(41 * KIB);
+    });
+
     test("is without bound where the setting is 0", () => {
       all = new OutboxBudget({ outboxBytes: 16 * KIB, outboxTotal: 0 });
       const readers = Array.from({ length: 4 }, () => new Reader(all));

@@ -33,7 +33,7 @@ class Owner implements ThrottleOwner {
   /** A chunk comes in; it, and what is in it, is looked at as far as nothing pauses the connection, and then when nothing does. */
   receive(bytes: number, ...frames: readonly (() => void)[]): void {
     const admitted = () => {
-      const isAdmitted = this.throttle.admits(bytes);
+      const isAdmitted = this.throttle.payForChunk(bytes);
       if (isAdmitted) this.#isStopped = false;
       return isAdmitted;
     };
@@ -102,7 +102,7 @@ describe("The throttle:", () => {
   afterEach(() => void jest.useRealTimers());
 
   const ping = (owner: Owner, count: number) =>
-    owner.receive(0, ...Array<() => void>(count).fill(() => owner.throttle.control()));
+    owner.receive(0, ...Array<() => void>(count).fill(() => owner.throttle.pingOrPong()));
 
   describe("a registered connection over its rate of envelopes", () => {
     test("is not read until its next token, and what ws had read comes in order, nothing left out", () => {
@@ -161,14 +161,14 @@ describe("The throttle:", () => {
     const CHUNK = 65_536;
     const unlimited = contextOf({ bytes: new TokenBuckets(0, 0), principalBytes: new PrincipalRates(0, 0) });
     const receive = (owner: Owner, chunks: number) => {
-      for (let n = 0; n < chunks; n += 1) owner.throttle.bytes(CHUNK);
+      for (let n = 0; n < chunks; n += 1) owner.throttle.noteBytes(CHUNK);
     };
 
     test("is closed when it has sent eight times the largest text", () => {
       const owner = new Owner(unlimited, "key:k");
       receive(owner, CONNECTION_LIMITS.unfinishedBytes / CHUNK);
       expect(owner.limits).toEqual([]);
-      owner.throttle.bytes(1);
+      owner.throttle.noteBytes(1);
       expect(owner.limits).toEqual(["unfinished_text"]);
     });
 
@@ -364,8 +364,8 @@ describe("The throttle:", () => {
     });
 
     test.each<[string, (throttle: Throttle) => void]>([
-      ["pings and pongs", (throttle) => throttle.control()],
-      ["bytes", (throttle) => throttle.bytes(65_536 / 8)],
+      ["pings and pongs", (throttle) => throttle.pingOrPong()],
+      ["bytes", (throttle) => throttle.noteBytes(65_536 / 8)],
     ])("is closed for the ninth eighth of what it may send: %s", (_what, act) => {
       const owner = new Owner(contextOf());
       for (let n = 0; n < 8; n += 1) act(owner.throttle);
@@ -376,9 +376,9 @@ describe("The throttle:", () => {
 
     test("is registered by a text that came in two chunks, the second full of what it sends behind it", () => {
       const owner = new Owner(contextOf({ bytes: new TokenBuckets(0, 0), principalBytes: new PrincipalRates(0, 0) }));
-      owner.throttle.bytes(100);
+      owner.throttle.noteBytes(100);
       send(owner, numbers(3));
-      owner.throttle.bytes(65_536);
+      owner.throttle.noteBytes(65_536);
       jest.advanceTimersByTime(100);
       expect([owner.isClosing, owner.taken]).toEqual([false, ["0"]]);
       owner.throttle.registered(["key:k"]);
@@ -389,9 +389,9 @@ describe("The throttle:", () => {
 
     test("is closed for what came with a text that turned out to be no register", () => {
       const owner = new Owner(contextOf());
-      owner.throttle.bytes(100);
+      owner.throttle.noteBytes(100);
       send(owner, numbers(3));
-      owner.throttle.bytes(65_536);
+      owner.throttle.noteBytes(65_536);
       jest.advanceTimersByTime(100);
       owner.throttle.answered();
       jest.advanceTimersByTime(100);

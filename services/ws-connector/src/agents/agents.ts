@@ -8,7 +8,7 @@ import { AgentConnections, Registrar } from "./registrar.ts";
 
 export type PodAgents = ReturnType<typeof createAgents>;
 
-/** The agents of a pod: the connection of each, their heartbeats, and the congestion of their routes. */
+/** Who has which agent on this pod: registers and takeovers, gathered heartbeats, and congested routes. */
 export function createAgents(
   { channel, releaser, heartbeatWriter, congestionMarks }: PodRedis,
   { authority, audit, logger }: { readonly authority: Authority; readonly audit: AuditLog; readonly logger: Logger },

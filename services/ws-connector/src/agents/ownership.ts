@@ -131,7 +131,7 @@ interface Released {
   readonly kind: "released";
 }
 
-/** The next state, and the only effect: to tell the client of a takeover. */
+/** The next state, and the epoch of a takeover that the client must be told of. */
 export interface Step<Next extends AgentState = AgentState> {
   readonly state: Next;
   /** Epoch of the takeover to tell of, or null. */

@@ -205,6 +205,7 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
     else this.#socket.ping();
   }
 
+  /** @param principal whom the limit counts for. By default the principal that answers for the connection. */
   limitReached(limit: LimitName, principal = this.#principal): void {
     this.#context.events.limitReached(limit, principal);
   }
@@ -233,7 +234,6 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
   /** Ends the connection at once. The client loses the frames that it does not read within a second. */
   closeNow(code: CloseCode): void {
     const closing = this.#end(code);
-    this.#outbox.flush();
     this.#outbox.close();
     closing.sendClose();
     closing.disconnectSoon();
@@ -246,29 +246,29 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
   }
 
   message(data: Buffer, isBinary: boolean): void {
-    if (this.#ignores()) return;
+    if (!this.#frameCame()) return;
     if (isBinary) this.close(CLOSE_CODES.binaryFrame);
     else this.#throttle.text(data.toString());
   }
 
   ping(data: Buffer): void {
-    if (this.#ignores()) return;
+    if (!this.#frameCame()) return;
     this.#ping = data;
-    this.#throttle.control();
+    this.#throttle.pingOrPong();
   }
 
   pong(): void {
-    if (!this.#ignores()) this.#throttle.control();
+    if (this.#frameCame()) this.#throttle.pingOrPong();
   }
 
   data(chunk: Buffer): void {
-    if (!this.isClosing && !this.#throttle.admits(chunk.length)) {
+    if (!this.isClosing && !this.#throttle.payForChunk(chunk.length)) {
       this.#readPause.putBack(chunk);
       return;
     }
     this.#readPause.handOver(chunk);
     if (this.#socket.readyState === this.#socket.OPEN) {
-      if (this.#closeHandshake === undefined) this.#throttle.bytes(chunk.length);
+      if (this.#closeHandshake === undefined) this.#throttle.noteBytes(chunk.length);
       return;
     }
     this.#end().count(chunk.length);
@@ -286,14 +286,14 @@ export class Connection implements OutboxOwner, ThrottleOwner, ReadPauseOwner, S
   }
 
   /**
-   * A frame came. A closing connection skips the rest of the chunk, unless its client is registered.
-   * @returns true if the connection is closing.
+   * A closing connection ignores the frame. It also skips the rest of the chunk, unless its client is registered.
+   * @returns false if the connection is closing.
    */
-  #ignores(): boolean {
+  #frameCame(): boolean {
     this.#silentChecks = 0;
     this.#readPause.frame();
     if (this.isClosing && this.#principal === undefined) this.#readPause.passOver();
-    return this.isClosing;
+    return !this.isClosing;
   }
 
   failed(): void {

@@ -184,9 +184,13 @@ export class Outbox implements CountedOutbox {
     this.#taken = taken;
   }
 
-  /** Stops the count: the bytes that wait go with the socket. */
+  /**
+   * Writes the texts of this tick, and stops the count: the bytes that wait go with the socket. The count stops first, so
+   * that an outbox that is given up is not given up once more for its last texts.
+   */
   close(): void {
     this.#isClosed = true;
+    this.flush();
     this.count();
     this.#tellTaken();
   }

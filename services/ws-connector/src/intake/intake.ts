@@ -113,23 +113,24 @@ class Intake {
       this.#parts.responder.refused(this.#connection, result);
       return true;
     }
-    if (isPresence(result)) return this.#handlePresence(result, arrival);
-    return this.#handlePublication(result);
+    if (!isPresence(result)) return this.#handlePublication(result);
+    this.#handlePresence(result, arrival);
+    return true;
   }
 
-  #handlePresence(verified: VerifiedEnvelope, { cameAt, wasOwned }: Arrival): boolean {
+  #handlePresence(verified: VerifiedEnvelope, { cameAt, wasOwned }: Arrival): void {
     const { envelope } = verified;
     const { agents } = this.#connection;
     const isHeartbeat = verified.kind === "heartbeat";
     // The client lost the agent after it sent this, and has not registered it again since.
     if (isHeartbeat && wasOwned && !agents.owns(envelope.from) && !agents.isPending(envelope.from)) {
       this.#parts.responder.lostSince(this.#connection, verified);
-      return true;
+      return;
     }
     if (agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
       this.#parts.responder.refuse(this.#connection, verified, "invalid_envelope", detail);
-      return true;
+      return;
     }
     // Its credential may have ended since it was checked.
     if (
@@ -137,17 +138,16 @@ class Intake {
       !this.#parts.authority.knows(this.#connection, verified.keyId, envelope.from)
     ) {
       this.#parts.responder.refuse(this.#connection, verified, "unknown_key");
-      return true;
+      return;
     }
     const canTake = this.#parts.registrar.canTake(this.#connection, envelope.from);
     if (!canTake || this.#parts.registrar.awaitsRelease(this.#connection, verified)) {
-      this.#answer(verified, { outcome: "unavailable" });
-      return true;
+      this.#answer(verified, UNDONE);
+      return;
     }
     const owned = isHeartbeat ? agents.confirmed(envelope.from) : null;
     if (owned?.key === verified.key) this.#gather(verified, owned, cameAt);
     else this.#acceptPresence(verified, { wasOwned, isPaid: false });
-    return true;
   }
 
   /** A heartbeat that changes only the time at which its agent was last heard needs no answer at once. */
@@ -386,6 +386,7 @@ export function createIntake(parts: IntakeParts): (connection: Connection, text:
     if (connection.principal === undefined) takeIn();
     else if (mayBeHeartbeat(text)) batch.add(takeIn);
     else {
+      // Texts of a connection keep their order, and heartbeats of this one may wait.
       batch.flush();
       takeIn();
     }

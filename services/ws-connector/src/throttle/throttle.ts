@@ -5,7 +5,7 @@ import type { FairScheduler, TurnTaker } from "./fair-scheduler.ts";
 import { ConnectionRates, type PodRates, type RateWait } from "./rates.ts";
 
 /** Counts frames and bytes of a connection before its first valid envelope. Source: docs/protocol.md#frames. */
-export class Allowance {
+class Allowance {
   #frames = 0;
   #bytes = 0;
 
@@ -31,7 +31,7 @@ const SECONDS = CONNECTION_LIMITS.slowDownWindowMs / 1000;
  * Decides when the relay tells a client that it sends too much. The pauses must take more than half of the last ten
  * seconds. The client hears of it at most once in ten seconds. Source: docs/protocol.md#frames.
  */
-export class SlowDown {
+class SlowDown {
   /** Milliseconds of pauses in each of the last seconds, in a ring. */
   readonly #pausedMs = new Array<number>(SECONDS).fill(0);
   #second = 0;
@@ -56,7 +56,7 @@ export class SlowDown {
 }
 
 /** The owner of the pauses. */
-export interface PausesOwner {
+interface PausesOwner {
   /** The owner must tell the client that it sends too much. */
   tellSlow(): void;
   /** The connection may go on. */
@@ -67,7 +67,7 @@ export interface PausesOwner {
  * The pauses of one connection whose rate is used up. A connection has one pause at a time. A long pause is counted in
  * parts.
  */
-export class Pauses {
+class Pauses {
   readonly #owner: PausesOwner;
   readonly #slowDown = new SlowDown();
   /** Runs during a pause. */
@@ -136,7 +136,7 @@ export interface ThrottleOwner {
   pause(reason: ThrottlePause): void;
   resume(reason: ThrottlePause): void;
   send(text: string): void;
-  /** @param principal the principal that has the limit. Undefined for a limit of the connection. */
+  /** @param principal the principal that has the limit. By default the one that answers for the connection. */
   limitReached(limit: LimitName, principal?: Principal): void;
   /** Ends the connection because of a limit. */
   closeFor(limit: LimitName): void;
@@ -173,7 +173,7 @@ export class Throttle implements TurnTaker, PausesOwner {
   #isPaid = false;
   /** True if a pause was counted since the last chunk came. */
   #isPauseCounted = false;
-  /** Bytes since the last complete text, without the rest of its chunk. */
+  /** Bytes of the chunks since the last complete text. The chunk that completed it counts, because its rest may wait. */
   #unfinishedBytes = 0;
   /** Undefined from the first valid envelope on. */
   #allowance: Allowance | undefined = new Allowance();
@@ -201,13 +201,13 @@ export class Throttle implements TurnTaker, PausesOwner {
    * connection before it does anything else.
    * @returns false if the chunk must wait until the pause is over. The caller puts it back.
    */
-  admits(count: number): boolean {
+  payForChunk(count: number): boolean {
     if (this.#rates === undefined || this.#isPaid) {
       this.#isPaid = false;
       return true;
     }
     this.#isPauseCounted = false;
-    this.#isPaid = this.#throttle(this.#rates.takeBytes(count)) && count > CONTROL_FRAME_BYTES;
+    this.#isPaid = this.#pauseFor(this.#rates.takeBytes(count)) && count > CONTROL_FRAME_BYTES;
     return !this.#isPaid;
   }
 
@@ -218,7 +218,7 @@ export class Throttle implements TurnTaker, PausesOwner {
       this.#state = "awaiting_turn";
       this.#owner.pause("turn");
       this.#context.scheduler.join(this);
-    } else if (this.#throttle(this.#rates.takeEnvelope())) {
+    } else if (this.#pauseFor(this.#rates.takeEnvelope())) {
       this.#waiting = text;
     } else {
       this.#owner.takeIn(text);
@@ -229,7 +229,7 @@ export class Throttle implements TurnTaker, PausesOwner {
    * A chunk was handed over, or its rest waits. ws keeps a whole chunk while it needs a part of it. A text that never
    * ends, with pongs between its fragments, would fill the memory.
    */
-  bytes(count: number): void {
+  noteBytes(count: number): void {
     this.#unfinishedBytes += count;
     if (this.#unfinishedBytes > CONNECTION_LIMITS.unfinishedBytes) {
       this.#owner.closeFor("unfinished_text");
@@ -244,9 +244,9 @@ export class Throttle implements TurnTaker, PausesOwner {
    * A ping or pong came. It costs its sender as much as an envelope. The connection has separate tokens for pings and
    * pongs, because a client does not know when it is paused.
    */
-  control(): void {
+  pingOrPong(): void {
     if (this.#rates === undefined) this.#takeFrame();
-    else if (this.#rates.takePing()) this.#throttle(this.#rates.shareFrame());
+    else if (this.#rates.takePing()) this.#pauseFor(this.#rates.shareFrame());
     else this.#owner.closeFor("pings");
   }
 
@@ -259,7 +259,7 @@ export class Throttle implements TurnTaker, PausesOwner {
   /** This principal signed an envelope of this agent of the connection, and pays for the envelope. */
   sentBy(principal: Principal, agent: string, text: string): void {
     if (this.#rates !== undefined && !this.#rates.isOf(principal, agent)) {
-      this.#throttle(this.#rates.countFor(principal, agent, Buffer.byteLength(text)));
+      this.#pauseFor(this.#rates.countFor(principal, agent, Buffer.byteLength(text)));
     }
   }
 
@@ -310,7 +310,7 @@ export class Throttle implements TurnTaker, PausesOwner {
   }
 
   /** Begins or prolongs a pause. @returns false if there is nothing to wait for. */
-  #throttle(wait: RateWait | null): boolean {
+  #pauseFor(wait: RateWait | null): boolean {
     if (wait === null || this.#owner.isClosing) return false;
     this.#owner.pause("rate");
     if (!this.#isPauseCounted) this.#owner.limitReached(wait.limit, wait.principal);
