@@ -166,7 +166,7 @@ describe("The rates at one pod:", () => {
       for (let n = 0; n < KEY_BURST / 2; n += 1) {
         connection.takeEnvelope();
         connection.takeBytes(30);
-        expect(connection.countFor("key:other", "agent://other", 30)).toBeNull();
+        expect(connection.movePayment("key:other", "agent://other", 30)).toBeNull();
       }
       expect(passing("key:first", eve, { rates })).toBe(KEY_BURST);
       expect(passing("key:other", eve, { rates })).toBe(KEY_BURST / 2);
@@ -178,7 +178,7 @@ describe("The rates at one pod:", () => {
       passing("key:other", eve, { rates });
       const connection = connectionOf(rates, "key:first", "agent://first");
       expect(connection.takeEnvelope()).toBeNull();
-      const wait = connection.countFor("key:other", "agent://other", 1);
+      const wait = connection.movePayment("key:other", "agent://other", 1);
       expect(wait).toMatchObject({ limit: "key_envelopes", principal: "key:other" });
     });
 
@@ -186,7 +186,7 @@ describe("The rates at one pod:", () => {
       const rates = podRates();
       const connection = connectionOf(rates, "issuer:acme", "agent://first");
       connection.takeEnvelope();
-      connection.countFor("issuer:acme", "agent://other", 0);
+      connection.movePayment("issuer:acme", "agent://other", 0);
       const sent = { "issuer:acme": 1, "agent://first": 0, "agent://other": 1 };
       expect(sentBy(rates.principals.sent())).toEqual(sent);
     });
@@ -200,7 +200,7 @@ describe("The rates at one pod:", () => {
       connection.takeEnvelope();
       connection.takeBytes(30);
       endMinute(1);
-      connection.countFor("key:other", "agent://other", 30);
+      connection.movePayment("key:other", "agent://other", 30);
       connection.takeEnvelope();
       expect(sentBy(rates.principals.sent())).toEqual({ "key:first": 1, "key:other": 1 });
       endMinute(2);
@@ -213,7 +213,7 @@ describe("The rates at one pod:", () => {
       const connection = connectionOf(rates, "issuer:acme", "agent://first");
       connection.takeEnvelope();
       for (const n of [60, 61, 62]) rates.principals.endMinute(performance.now() + n * 60_000);
-      connection.countFor("key:other", "agent://other", 0);
+      connection.movePayment("key:other", "agent://other", 0);
       expect(sentBy(rates.principals.sent())).toEqual({ "key:other": 1 });
     });
 
@@ -227,7 +227,7 @@ describe("The rates at one pod:", () => {
       share(before);
       for (let n = 0; n < 11; n += 1) connection.takeEnvelope();
       share(now);
-      connection.countFor("key:other", "agent://other", 0);
+      connection.movePayment("key:other", "agent://other", 0);
       share(1);
       expect(passing("key:first", eve, { rates })).toBe(KEY_BURST - 10 * before);
     });

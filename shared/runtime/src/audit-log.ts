@@ -3,7 +3,7 @@ import type { Logger } from "./logging.ts";
 import { SettingsError } from "./settings.ts";
 
 /** Who answers for what happened: a record of the keys file, as `relay_key_refusals_total` labels it. */
-export interface Bringer {
+export interface PrincipalName {
   /** `key`, `issuer` or `api`. */
   readonly kind: string;
   readonly id: string;
@@ -19,18 +19,18 @@ export type AuditEvent =
       readonly agent: string;
       readonly key_id: string;
       readonly epoch: number;
-    } & Bringer)
+    } & PrincipalName)
   | { readonly event: "taken_over"; readonly agent: string; readonly epoch: number }
   | { readonly event: "released"; readonly agent: string; readonly reason: string }
-  | ({ readonly event: "refused"; readonly code: string; readonly times: number } & Bringer)
+  | ({ readonly event: "refused"; readonly code: string; readonly times: number } & PrincipalName)
   | {
       readonly event: "keys_changed";
-      readonly added: readonly Bringer[];
-      readonly removed: readonly Bringer[];
-      readonly changed: readonly Bringer[];
+      readonly added: readonly PrincipalName[];
+      readonly removed: readonly PrincipalName[];
+      readonly changed: readonly PrincipalName[];
     }
   | { readonly event: "window_entered"; readonly window: string; readonly deploy: string }
-  | ({ readonly event: "admin_read"; readonly read: string } & Partial<Bringer>)
+  | ({ readonly event: "admin_read"; readonly read: string } & Partial<PrincipalName>)
   | { readonly event: "admin_disconnect"; readonly agent: string; readonly outcome: string }
   | { readonly event: "admin_refused"; readonly times: number };
 
@@ -98,8 +98,8 @@ export class AuditLog {
   }
 
   /** A request that was proven to come from the holder of a key, or an agent of an issuer, was refused. */
-  refused(bringer: Bringer, code: string): void {
-    this.#gather(`${bringer.kind} ${bringer.id} ${code}`, { event: "refused", ...bringer, code, times: 1 });
+  refused(principal: PrincipalName, code: string): void {
+    this.#gather(`${principal.kind} ${principal.id} ${code}`, { event: "refused", ...principal, code, times: 1 });
   }
 
   /** Somebody asked the admin listener without its key. */

@@ -256,16 +256,16 @@ async function runEveryScript(partitions: number): Promise<void> {
   const mark = { agent: BOB, connection: "c1", epoch: epoch as number, isCongested: true };
   await new CongestionMarks({ link, window, pod: "pod-a" }).write([mark]);
   const restorer = new RouteRestorer({ ...pod, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });
-  const bringer = { principal: "key:k", hasNamespace: true } as const;
+  const registering = { principal: "key:k", hasNamespace: true } as const;
   const credentials = { records: [{ keyId: "jkt-a", token: "a.b.c" }], expiresAt: Date.now() + 1000 };
-  const held = { ...mark, agent: BOB, heardAt: performance.now(), credentials, ...bringer };
+  const held = { ...mark, agent: BOB, heardAt: performance.now(), credentials, ...registering };
   for (const [p, slice] of restorer.slices([held])) await restorer.restore(p, slice);
   await leaseConnections(link, "pod-a", 1);
   await new PrincipalShares({ link, partitions, pod: "pod-a" }).lease("key_envelopes", ["key:k"]);
   const writer = new HeartbeatWriter({ ...pod, pod: "pod-a", agentsPerKey: 1, logger: LOGGER });
   const beat = { envelope: envelopeOf("agent.heartbeat", BOB), connection: "c1", credential: credentials };
   const [answer] = await writer.write(writer.partitionOf(BOB), [
-    { item: { ...beat, ...bringer }, epoch: epoch as number, heardAt: performance.now() },
+    { item: { ...beat, ...registering }, epoch: epoch as number, heardAt: performance.now() },
   ]);
   if (answer?.outcome !== "accepted") throw new Error("the heartbeat was left to acceptance");
   releaser.release([{ agent: BOB, connection: "c1", epoch: epoch as number }]);

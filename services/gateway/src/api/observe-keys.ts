@@ -4,7 +4,7 @@ import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
 import type { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
-import { bringerOf, labelsOf, principalOfApiKey } from "relay-window/limits/principals.ts";
+import { labelsOf, principalNameOf, principalOfApiKey } from "relay-window/limits/principals.ts";
 
 /**
  * Counts, by API key, the requests with a valid key that were refused, and has them audited; faults of the relay are not the key's. Counts
@@ -19,6 +19,6 @@ export function observeKeys(metrics: ServiceMetrics, keys: KeyStore, audit: Audi
     if (code === null || state.apiKeyId === undefined || (ERRORS[code].httpStatus ?? 0) >= 500) return;
     const principal = principalOfApiKey(state.apiKeyId);
     refusals.add(labelsOf(principal));
-    audit.refused(bringerOf(principal), code);
+    audit.refused(principalNameOf(principal), code);
   });
 }

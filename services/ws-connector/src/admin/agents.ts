@@ -5,7 +5,7 @@ import { type AdminRoute, adminRoute } from "relay-runtime/admin/route.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { PrincipalAgentsReader, SeenAgent } from "relay-window/limits/principal-agents.ts";
-import { type AgentLimits, bringerOf, type Principal, principalOf } from "relay-window/limits/principals.ts";
+import { type AgentLimits, type Principal, principalNameOf, principalOf } from "relay-window/limits/principals.ts";
 import { z } from "zod";
 
 export interface AgentsParts {
@@ -42,11 +42,11 @@ export function agentsRoute(parts: AgentsParts): AdminRoute {
       audit.write({ event: "admin_read", read: "agents" });
       throw new AdminError("not_in_force");
     }
-    const bringer = bringerOf(holder.principal);
-    audit.write({ event: "admin_read", read: "agents", ...bringer });
+    const name = principalNameOf(holder.principal);
+    audit.write({ event: "admin_read", read: "agents", ...name });
     const found = await agents.read(holder.principal, holder.listed);
     return {
-      ...bringer,
+      ...name,
       total: found.total,
       truncated: found.total > found.agents.length,
       complete: holder.isCounted && found.missing.length === 0,

@@ -1,6 +1,6 @@
 import { type AdminRoute, adminRoute } from "relay-runtime/admin/route.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
-import { bringerOf, isPrincipal, type RateHolder } from "relay-window/limits/principals.ts";
+import { isPrincipal, principalNameOf, type RateHolder } from "relay-window/limits/principals.ts";
 import { z } from "zod";
 import type { PodCounters } from "../metrics.ts";
 import type { PodRates } from "../throttle/rates.ts";
@@ -67,7 +67,7 @@ function sendersOf({ principals, principalBytes }: NoisiestParts["rates"]): Send
 }
 
 function namesOf(holder: RateHolder): Pick<Sender, "kind" | "id"> {
-  return isPrincipal(holder) ? bringerOf(holder) : { kind: "agent", id: holder };
+  return isPrincipal(holder) ? principalNameOf(holder) : { kind: "agent", id: holder };
 }
 
 function largest(counts: Iterable<readonly [string, number]>, most: number): (readonly [string, number])[] {

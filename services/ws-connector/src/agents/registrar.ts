@@ -4,7 +4,7 @@ import type { Envelope } from "relay-protocol/wire/envelope.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { Acceptance, PresenceAcceptance, Unavailable } from "relay-window/acceptance/acceptance.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
-import { acceptFromOf, bringerOf, principalOf } from "relay-window/limits/principals.ts";
+import { acceptFromOf, principalNameOf, principalOf } from "relay-window/limits/principals.ts";
 import type { Route, RouteReleaser } from "relay-window/presence/routes.ts";
 import type { Connection } from "../connection/connection.ts";
 import {
@@ -246,9 +246,9 @@ export class Registrar {
   }
 
   #auditRegister(verified: VerifiedEnvelope, epoch: number): void {
-    const bringer = bringerOf(principalOf(verified));
+    const name = principalNameOf(principalOf(verified));
     const { from: agent } = verified.envelope;
-    this.#audit.write({ event: "registered", agent, ...bringer, key_id: verified.keyId, epoch });
+    this.#audit.write({ event: "registered", agent, ...name, key_id: verified.keyId, epoch });
   }
 
   #tellSuperseded(connection: Connection, agent: string, epoch: number): void {

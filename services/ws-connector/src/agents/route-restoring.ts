@@ -110,8 +110,8 @@ export class RouteRestoring {
     const { id } = connection;
     const isCongested = flag.carry();
     const credentials = authority.heldCredentials(connection, agent);
-    const bringer = authority.bringerOf(connection, key, agent);
-    return { agent, connection: id, epoch, heardAt, isCongested, credentials, acceptFrom, ...bringer };
+    const principal = authority.principalOfAgent(connection, key, agent);
+    return { agent, connection: id, epoch, heardAt, isCongested, credentials, acceptFrom, ...principal };
   }
 
   /** Undefined if the connection no longer owns the agent, may not act for it, is draining, or is closing. */

@@ -6,7 +6,7 @@ import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Acceptance, KeptCredential } from "relay-window/acceptance/acceptance.ts";
-import { type AgentBringer, principalOf } from "relay-window/limits/principals.ts";
+import { type AgentPrincipal, principalOf } from "relay-window/limits/principals.ts";
 import type { HeldCredentials } from "relay-window/presence/held-routes.ts";
 import { ConnectionCredentials } from "../agents/credentials.ts";
 import type { Connection } from "../connection/connection.ts";
@@ -116,8 +116,8 @@ export class Authority {
     return this.#keys.ring.speaksFor({ keyId, issuer }, envelope.to ?? "", Date.now());
   }
 
-  /** The principal that brought an agent of a connection. @param key its identity in the key ring. */
-  bringerOf({ credentials }: Connection, key: string, agent: string): AgentBringer {
+  /** The principal that registered an agent of a connection. @param key its identity in the key ring. */
+  principalOfAgent({ credentials }: Connection, key: string, agent: string): AgentPrincipal {
     const keyId = keyIdOf(key);
     const signer = { keyId, issuer: isCredentialKey(keyId) ? credentials?.issuerOf(agent) : undefined };
     return { principal: principalOf(signer), hasNamespace: this.hasNamespace(signer) };

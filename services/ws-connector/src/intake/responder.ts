@@ -6,7 +6,13 @@ import { HTTP_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import { type Logger, withoutMessage } from "relay-runtime/logging.ts";
 import type { Acceptance } from "relay-window/acceptance/acceptance.ts";
-import { boundsFactorOf, bringerOf, labelsOf, type Principal, principalOf } from "relay-window/limits/principals.ts";
+import {
+  boundsFactorOf,
+  labelsOf,
+  type Principal,
+  principalNameOf,
+  principalOf,
+} from "relay-window/limits/principals.ts";
 import type { Connection } from "../connection/connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "../connection/frames.ts";
 import type { PodCounters } from "../metrics.ts";
@@ -129,12 +135,12 @@ export class Responder {
   #isUsedBy(connection: Connection, signer: Principal, agent = ""): boolean {
     if (signer === connection.principal) return true;
     const owned = connection.agents.ownedAgent(agent);
-    return owned !== null && this.#authority.bringerOf(connection, owned.key, agent).principal === signer;
+    return owned !== null && this.#authority.principalOfAgent(connection, owned.key, agent).principal === signer;
   }
 
   #countForKey(principal: Principal, code: ErrorCode): void {
     this.#counters.keyRefusals.add(labelsOf(principal));
-    this.#audit.refused(bringerOf(principal), code);
+    this.#audit.refused(principalNameOf(principal), code);
   }
 
   #sendError(connection: Connection, code: ErrorCode, details: ErrorDetails): void {

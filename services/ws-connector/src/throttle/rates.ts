@@ -127,7 +127,7 @@ export class ConnectionRates {
    * holders pay. If one issuer issued both agents, it has already paid.
    * @returns the wait for the signer's tokens, or null.
    */
-  countFor(principal: Principal, agent: string, bytes: number): RateWait | null {
+  movePayment(principal: Principal, agent: string, bytes: number): RateWait | null {
     const { principals, principalBytes } = this.#rates;
     const now = performance.now();
     const [other, issued] = rateHoldersOf(principal, agent);

@@ -259,7 +259,7 @@ export class Throttle implements TurnTaker, PausesOwner {
   /** This principal signed an envelope of this agent of the connection, and pays for the envelope. */
   sentBy(principal: Principal, agent: string, text: string): void {
     if (this.#rates !== undefined && !this.#rates.isOf(principal, agent)) {
-      this.#pauseFor(this.#rates.countFor(principal, agent, Buffer.byteLength(text)));
+      this.#pauseFor(this.#rates.movePayment(principal, agent, Buffer.byteLength(text)));
     }
   }
 

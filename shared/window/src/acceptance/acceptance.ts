@@ -7,7 +7,7 @@ import { SESSION_ID_PATTERN, SESSION_ID_PREFIX, type UnsignedEnvelope } from "re
 import { CROCKFORD_DIGITS, crockford } from "relay-protocol/wire/ids.ts";
 import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { TraceSpan } from "relay-runtime/tracing/span.ts";
-import type { AgentBringer } from "../limits/principals.ts";
+import type { AgentPrincipal } from "../limits/principals.ts";
 import type { CredentialRecord } from "../public-keys/credential-records.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/redis-limits.ts";
@@ -85,7 +85,7 @@ export interface Claim {
 }
 
 /** A verified envelope that waits for acceptance. */
-export interface AcceptanceItem extends AgentBringer {
+export interface AcceptanceItem extends AgentPrincipal {
   /** The signed fields. `text` also holds the signature. */
   readonly envelope: UnsignedEnvelope;
   readonly kind: VerifiedEnvelope["kind"];

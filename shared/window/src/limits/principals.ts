@@ -57,7 +57,7 @@ export function boundsFactorOf(holder: RateHolder): number {
 }
 
 /** Kind of the principal, and its id in the keys file. */
-export function bringerOf(principal: Principal): { readonly kind: string; readonly id: string } {
+export function principalNameOf(principal: Principal): { readonly kind: string; readonly id: string } {
   const [kind = "", id = ""] = labelsOf(principal).split(" ");
   return { kind, id };
 }
@@ -114,7 +114,7 @@ export interface AgentLimits {
 }
 
 /** The principal that registers an agent. */
-export interface AgentBringer {
+export interface AgentPrincipal {
   readonly principal: Principal;
   /**
    * True if the principal may register agents that the keys file does not list one by one. Redis counts such agents.
@@ -134,7 +134,7 @@ export function limitsOfPartition(limits: Partial<AgentLimits>, partitions: numb
  * @param limits of the partition.
  */
 export function agentLimitArgs(
-  { principal, hasNamespace = false }: AgentBringer,
+  { principal, hasNamespace = false }: AgentPrincipal,
   keys: PartitionKeys,
   limits: AgentLimits,
   numberOf: (key: string) => number,

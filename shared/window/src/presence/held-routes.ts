@@ -1,7 +1,7 @@
 import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import {
-  type AgentBringer,
   type AgentLimits,
+  type AgentPrincipal,
   agentLimitArgs,
   limitsOfPartition,
   NOT_KNOWN,
@@ -47,7 +47,7 @@ export interface HeldCredentials {
 }
 
 /** A route that a connection holds, as its pod knows it. */
-export interface HeldRoute extends Route, AgentBringer {
+export interface HeldRoute extends Route, AgentPrincipal {
   readonly epoch: number;
   /** Monotonic ms: when a register or heartbeat of the agent was last accepted, or earlier. */
   readonly heardAt: number;
