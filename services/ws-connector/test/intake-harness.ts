@@ -7,12 +7,11 @@ import type { SignatureVerifier } from "relay-runtime/verification/signature-ver
 import type { Acceptance, AcceptanceItem, Prepared } from "relay-window/acceptance/acceptance.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
-import type { GatheredHeartbeat, Heartbeats } from "../src/agents/heartbeats.ts";
-import { IntakeBatch } from "../src/agents/heartbeats.ts";
+import { Authority } from "../src/agents/authority.ts";
+import { type GatheredHeartbeat, type Heartbeats, IntakeBatch } from "../src/agents/heartbeats.ts";
 import { Ownership } from "../src/agents/ownership.ts";
 import type { Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
-import { Authority } from "../src/intake/authority.ts";
 import { DecisionRepeats } from "../src/intake/decision-repeats.ts";
 import { createIntake, type IntakeParts } from "../src/intake/intake.ts";
 import { Responder } from "../src/intake/responder.ts";

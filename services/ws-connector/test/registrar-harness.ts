@@ -6,12 +6,11 @@ import { Tracing } from "relay-runtime/tracing/tracing.ts";
 import type { Acceptance, PresenceAcceptance, Unavailable } from "relay-window/acceptance/acceptance.ts";
 import type { PodChannel } from "relay-window/channel/pod-channel.ts";
 import type { Route, RouteReleaser } from "relay-window/presence/routes.ts";
-import type { Heartbeats } from "../src/agents/heartbeats.ts";
-import { IntakeBatch } from "../src/agents/heartbeats.ts";
+import { Authority } from "../src/agents/authority.ts";
+import { type Heartbeats, IntakeBatch } from "../src/agents/heartbeats.ts";
 import { Ownership } from "../src/agents/ownership.ts";
 import { AgentConnections, Registrar } from "../src/agents/registrar.ts";
 import type { Connection } from "../src/connection/connection.ts";
-import { Authority } from "../src/intake/authority.ts";
 import type { PauseReason } from "../src/throttle/read-pause.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });

@@ -3,8 +3,8 @@ import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { HeldRoute, RouteRestorer } from "relay-window/presence/held-routes.ts";
 import { unavailable } from "relay-window/redis/redis-calls.ts";
 import { until } from "../../../test/support/until.ts";
+import { Authority } from "../src/agents/authority.ts";
 import { RouteRestoring } from "../src/agents/route-restoring.ts";
-import { Authority } from "../src/intake/authority.ts";
 import { AGENT, KEY_ID, online, RegistrarHarness } from "./registrar-harness.ts";
 
 let calls: {

@@ -1,7 +1,7 @@
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import type { Authority } from "../intake/authority.ts";
 import type { PodRedis } from "../pod-redis.ts";
+import type { Authority } from "./authority.ts";
 import { CongestionNotices } from "./congestion.ts";
 import { Heartbeats, IntakeBatch } from "./heartbeats.ts";
 import { AgentConnections, Registrar } from "./registrar.ts";

@@ -14,7 +14,7 @@ import {
   releasedNotice,
   supersededNotice,
 } from "../connection/frames.ts";
-import type { Authority } from "../intake/authority.ts";
+import type { Authority } from "./authority.ts";
 import type { Heartbeats, IntakeBatch } from "./heartbeats.ts";
 import type { AgentEvent } from "./ownership.ts";
 

@@ -1,8 +1,8 @@
 import type { HeldRoute } from "relay-window/presence/held-routes.ts";
 import { everyPartition } from "relay-window/redis/partitions.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Authority } from "../intake/authority.ts";
 import type { PodRedis } from "../pod-redis.ts";
+import type { Authority } from "./authority.ts";
 import { CongestionFlag } from "./congestion.ts";
 import type { OwnedAgent } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";

@@ -9,12 +9,12 @@ import { type Acceptance, type AcceptanceItem, type Prepared, UNDONE } from "rel
 import { type Acceptor, outcomeAttributes } from "relay-window/acceptance/acceptor.ts";
 import { principalOf } from "relay-window/limits/principals.ts";
 import type { HeartbeatAnswer } from "relay-window/presence/heartbeat-writer.ts";
+import type { Authority } from "../agents/authority.ts";
 import { CongestionFlag } from "../agents/congestion.ts";
 import { type Heartbeats, type IntakeBatch, mayBeHeartbeat } from "../agents/heartbeats.ts";
 import type { OwnedAgent } from "../agents/ownership.ts";
 import type { Registrar } from "../agents/registrar.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Authority } from "./authority.ts";
 import type { DecisionRepeats } from "./decision-repeats.ts";
 import type { Responder } from "./responder.ts";
 import {

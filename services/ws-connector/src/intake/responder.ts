@@ -13,10 +13,10 @@ import {
   principalNameOf,
   principalOf,
 } from "relay-window/limits/principals.ts";
+import type { Authority } from "../agents/authority.ts";
 import type { Connection } from "../connection/connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "../connection/frames.ts";
 import type { PodCounters } from "../metrics.ts";
-import type { Authority } from "./authority.ts";
 
 /** Outcomes that do not count as refusals in a row, because the client may go on with its other agents. */
 const NO_ROOM = {

@@ -8,8 +8,8 @@ import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Acceptance, KeptCredential } from "relay-window/acceptance/acceptance.ts";
 import { type AgentPrincipal, principalOf } from "relay-window/limits/principals.ts";
 import type { HeldCredentials } from "relay-window/presence/held-routes.ts";
-import { ConnectionCredentials } from "../agents/credentials.ts";
 import type { Connection } from "../connection/connection.ts";
+import { ConnectionCredentials } from "./credentials.ts";
 
 /**
  * Refusals that do not count after one release: the envelopes that a client may have under way. Another agent may have
