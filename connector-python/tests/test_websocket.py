@@ -62,6 +62,19 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
             shown = "".join(traceback.format_exception(error)) + repr(cause) + repr(vars(cause))
             self.assertNotRegex(shown, "secret|user")
 
+    async def test_or_refuses_is_told_with_its_status_also_in_an_older_version_of_http(self) -> None:
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.0 503 No\r\nretry-after: 7\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(refuse, "127.0.0.1")
+        async with server:
+            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+        error = unreachable("ws://relay.example/ws", cause)
+        self.assertIn("answered with 503", error.message)
+        self.assertEqual(error.retry_after, 7)
+
     async def test_with_a_header_that_is_none_is_told_without_it(self) -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")

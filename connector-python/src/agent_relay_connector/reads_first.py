@@ -19,6 +19,7 @@ _Connection: Any = getattr(websockets, "WebSocketClientProtocol" if _IS_LEGACY e
 # Rounds of the event loop, of at most 256 KiB each, in which a write waits for what comes in. It is more than the relay and
 # the system keep for a connection, and a peer that never ends holds up no heartbeat. Source: docs/protocol.md#slow-readers.
 _MAX_ROUNDS = 64
+_OLD_HTTP = b"HTTP/1.0"
 
 
 class _ReadsFirst:
@@ -71,11 +72,17 @@ class _ReadsFirst:
 
 
 class _Newest(_Connection):  # type: ignore[misc]
+    _has_read = False
+
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(_ReadsFirst(transport))
 
     def data_received(self, data: bytes) -> None:
         self.transport.has_read()
+        if not self._has_read and data.startswith(_OLD_HTTP):
+            # The library takes no older version, and would not tell the status of a refusal.
+            data = b"HTTP/1.1" + data[len(_OLD_HTTP) :]
+        self._has_read = True
         super().data_received(data)
 
 
