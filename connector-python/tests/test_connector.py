@@ -54,7 +54,7 @@ class AConnector(unittest.IsolatedAsyncioTestCase):
         connector = Connector(NOWHERE, agent="agent://a", key=KEY)
         causes: asyncio.Queue[Exception | None] = asyncio.Queue()
         connector.on("state", lambda state: causes.put_nowait(state.cause) if state.status == "reconnecting" else None)
-        with self.assertLogs("agent_relay_connector", "WARNING"):
+        with self.assertLogs("agent_relay_connector", "WARNING") as logs:
             starting = asyncio.create_task(connector.start())
             for _ in range(2):
                 self.assertIsInstance(await asyncio.wait_for(causes.get(), GENEROUS_S), OSError)
@@ -62,6 +62,9 @@ class AConnector(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(asyncio.CancelledError):
                 await starting
         self.assertEqual(connector.state.status, "closed")
+        # Of all attempts once: the cause, and that another one follows.
+        self.assertEqual(len(logs.output), 2)
+        self.assertRegex(logs.output[1], "again in [0-9.]+ s")
 
     def test_pins_no_issuer_that_is_no_record_of_one(self) -> None:
         records: list[Any] = ["acme", 7, None, {}]

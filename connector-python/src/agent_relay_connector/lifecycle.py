@@ -151,8 +151,12 @@ class Lifecycle:
             self._set_state(ConnectorState("reconnecting", end.reason, retry_in_s, end.close_code, end.cause))
         if error is not None:
             first_start.unreachable(error)
+            if self.parts.emitter.has_listeners("error"):
+                return
+        if self.state.status == "closed":
             return
-        why = end.cause or end.error or f"the connection ended, {end.close_code}"
+        # Why no relay was reached is in the log already.
+        why = (error and error.code) or end.cause or end.error or f"the connection ended, {end.close_code}"
         if self.parts.emitter.is_new(str(why)):
             log.warning("%s is not connected (%s): trying again in %.1f s", self._agent, why, retry_in_s)
 
