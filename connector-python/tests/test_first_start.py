@@ -10,7 +10,7 @@ import ssl
 import time
 import unittest
 from collections.abc import Callable
-from email.utils import formatdate
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock, patch
@@ -27,7 +27,7 @@ from agent_relay_connector.first_start import FirstStart
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
-from agent_relay_connector.network_errors import no_relay_at, unreachable, without_secrets
+from agent_relay_connector.network_errors import no_relay_at, retry_after_of, unreachable, without_secrets
 from agent_relay_connector.proxy import ProxyError
 from agent_relay_connector.self_test import SelfTest
 
@@ -401,14 +401,13 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(no_relay_at("https://relay.example", 404, {}).hint, RelayError("not_a_relay").hint)
 
     def test_may_ask_to_be_left_alone_for_so_many_seconds_or_until_a_date_and_is_for_a_minute_at_most(self) -> None:
-        def wait_s(value: str) -> float | None:
-            return unreachable(WEBSOCKET, refused_with(503, Retry_After=value)).retry_after
-
-        self.assertEqual((wait_s("7"), wait_s("3600")), (7, 60))
-        soon = wait_s(formatdate(time.time() + 30, usegmt=True))
-        self.assertTrue(soon is not None and 0 < soon <= 30)
-        for none in ("", "soon", "-1", "0", formatdate(0, usegmt=True)):
-            self.assertIsNone(wait_s(none))
+        table = json.loads((Path(__file__).parent / "retry_after.json").read_text("utf-8"))
+        now = parsedate_to_datetime(table["now"]).timestamp()
+        with patch.object(time, "time", return_value=now):
+            for text, wait_s in table["waits"]:
+                self.assertEqual(retry_after_of(text), wait_s, text)
+        error = unreachable(WEBSOCKET, refused_with(503, Retry_After="7"))
+        self.assertEqual((error.retry_after, "in 7 s" in error.hint), (7, True))
         self.assertIsNone(unreachable(WEBSOCKET, refused_with(503)).retry_after)
 
     async def start_at(self, answer: bytes, url: Callable[[int], str]) -> RelayError:

@@ -36,6 +36,12 @@ TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("proxies.json").read
 SECRET = "u:p%40ss%20w"
 BASIC = "Proxy-Authorization: Basic dTpwQHNzIHc="
 YES = b"HTTP/1.1 200 Connection established\r\nvia: a\r\n\r\n"
+# What exceeds the bound of an answer.
+ENDLESS = (
+    ("HTTP/1.1 403 No\r\nx: ".ljust(MAX_PROXY_ANSWER_BYTES + 1), "answered with 403", "fix"),
+    ("HTTP/1.1 200 OK\r\nx: ".ljust(MAX_PROXY_ANSWER_BYTES + 1), "does not speak HTTP", "fix"),
+    ("HTTP/1.1 100 Continue\r\n\r\n" * (MAX_PROXY_ANSWER_BYTES // 20), "does not speak HTTP", "fix"),
+)
 
 
 class TheEnvironment(unittest.TestCase):
@@ -313,7 +319,8 @@ class AConnector(Proxied):
 
     async def test_takes_what_follows_the_answer_of_a_proxy_as_the_relays(self) -> None:
         self.name_proxy(HTTP_PROXY=f"127.0.0.1:{self.proxy.port}")
-        self.proxy.answer, self.proxy.ends = YES + PRESENCE, False
+        interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\n\n"
+        self.proxy.answer, self.proxy.ends = interim + YES + PRESENCE, False
         presence = await self.connector("http").check_online("agent://b", timeout=GENEROUS_S)
         self.assertEqual(presence.status, "offline")
 
@@ -363,7 +370,7 @@ class AProxyThatDoesNotConnect(Proxied):
         self.assertNotIn("Authorization", self.proxy.heads[-1])
 
     async def test_for_good_is_told_with_its_status(self) -> None:
-        for status in (101, 302, 403, 404):
+        for status in (302, 403, 404):
             self.proxy.answer = f"HTTP/1.1 {status}\r\n\r\n".encode()
             await self.tells(
                 f"answered with {status}",
@@ -377,19 +384,32 @@ class AProxyThatDoesNotConnect(Proxied):
             hint = "It does not reach the relay at the moment: try again later."
             await self.tells(f"answered with {status}", hint, "later")
 
-    async def test_is_told_with_its_status_however_its_headers_end(self) -> None:
+    async def test_is_told_as_what_it_says_though_it_says_nothing_more(self) -> None:
+        self.proxy.ends = False
+        for says, what, retry in (*TABLE["answers"], *ENDLESS):
+            self.proxy.answer = says.encode("latin-1")
+            with patch.object(tunnel, "PROXY_HEADERS_WITHIN_S", 0):
+                error = await self.failure_of_look_up(self.connector())
+            self.assertIn(f"of HTTPS_PROXY {what}.", error.message, says)
+            self.assertEqual(error.retry, retry, says)
+
+    async def test_is_told_with_its_status_though_it_ends_the_connection_within_its_headers(self) -> None:
+        self.proxy.answer = b"HTTP/1.1 403 No\r\nx"
         hint = "It does not connect to {0}:443: ask who runs it, or name {0} in NO_PROXY."
-        endless = b"HTTP/1.1 403 No\r\nx: ".ljust(MAX_PROXY_ANSWER_BYTES + 1)
-        for says, ends, time_s in ((b"HTTP/1.1 403 No\r\nx", True, 9), (endless, False, 9), (b"HTTP/1.1 403 ", False, 0)):
-            self.proxy.answer, self.proxy.ends = says, ends
-            with patch.object(tunnel, "PROXY_HEADERS_WITHIN_S", time_s):
-                await self.tells("answered with 403", hint, "fix")
+        await self.tells("answered with 403", hint, "fix")
 
     async def test_is_left_alone_for_as_long_as_it_asks_and_for_a_minute_at_most(self) -> None:
-        for header, wait_s in (("", None), ("via: a\nretry-after:3600\n", 60), ("Retry-After: \t7 \r\n", 7)):
+        for header, wait_s, hint in (
+            ("", None, "try again later"),
+            ("via: a\nretry-after:3600\n", 60, "try again in 60 s"),
+            ("Retry-After: \t7 \r\n", 7, "try again in 7 s"),
+        ):
             self.proxy.answer = f"HTTP/1.1 503 No\r\n{header}\r\n".encode()
-            self.assertEqual((await self.failure_of_look_up(self.connector())).retry_after, wait_s)
-            self.assertEqual((await self.failure_of_attempt(self.connector())).retry_after, wait_s)
+            of_look_up = await self.failure_of_look_up(self.connector())
+            of_attempt = await self.failure_of_attempt(self.connector())
+            for error in (of_look_up, of_attempt):
+                self.assertEqual(error.retry_after, wait_s)
+                self.assertIn(hint, error.hint)
         states: list[ConnectorState] = []
         connector = self.connector()
         connector.on("state", states.append)
@@ -397,16 +417,13 @@ class AProxyThatDoesNotConnect(Proxied):
         self.assertGreaterEqual(max(state.retry_in or 0 for state in states), 7)
 
     async def test_and_ends_the_connection_is_told_as_that(self) -> None:
-        for start in (b"", b"HTT", b"HTTP/1.1 200 OK\r\nvia: a\r\n"):
+        for start in (b"", b"HTT", b"HTTP/1.1 200 OK\r\nvia: a\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"):
             self.proxy.answer = start
             await self.tells("ended the connection", CORRECT, "later")
 
     async def test_and_speaks_no_http_is_told_as_that_without_waiting_for_more(self) -> None:
-        self.proxy.ends = False
-        endless = b"HTTP/1.1 200 OK\r\nx: ".ljust(MAX_PROXY_ANSWER_BYTES + 1)
-        for answer in (b"SSH-2.0", b"\x15\x03\x01", b"HTTP/1.1 yes\r\n", b"HTTP/2 200 \n", endless):
-            self.proxy.answer = answer
-            await self.tells("does not speak HTTP", CORRECT, "fix")
+        self.proxy.answer, self.proxy.ends = b"SSH-2.0", False
+        await self.tells("does not speak HTTP", CORRECT, "fix")
 
     async def test_and_cannot_be_reached_is_told_with_the_reason(self) -> None:
         port = self.proxy.port

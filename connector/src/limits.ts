@@ -24,8 +24,14 @@ export const MAX_FIELD_ERRORS = 16;
 /** From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one. */
 export const HELLO_WITHIN_MS = 5000;
 
-/** Less than any attempt or look-up may take, which would end without naming the proxy. */
-export const PROXY = { answerWithinMs: 2500 };
+/** Of a proxy's answer to CONNECT. */
+export const PROXY = {
+  /** Less than any attempt or look-up may take, which would end without naming the proxy. */
+  answerWithinMs: 2500,
+  /** How long its headers may take after a status that refuses. */
+  headersWithinMs: 1000,
+  maxBytes: 8192,
+};
 
 /** From `hello` to the first register; another connection follows. The relay waits for 10 s, and then closes for good (1008). */
 export const REGISTER_WITHIN_MS = 8000;

@@ -116,7 +116,7 @@ const EDGE_HINT =
 const REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://.";
 const NOWHERE_HINT = "It does not say where to. Correct the relay's address; http:// often becomes https://.";
 const UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades.";
-const LATER_HINT = "The relay, or a proxy in front of it, has no room or is down: try again later.";
+const LATER_HINT = "The relay, or a proxy in front of it, has no room or is down";
 /** What servers of TLS, such as nginx, answer to plain HTTP. */
 const PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://). Else the server there must be a relay.";
 /** Timeout, too early, too many requests: other refusals of the client are as true at the next attempt. */
@@ -165,7 +165,7 @@ function shownAnswer(answer: StrangeAnswer, address: URL): string {
 
 function hintOfStatus(answer: StrangeAnswer, address: URL): string | undefined {
   const { status } = answer;
-  if (mayPass(status)) return LATER_HINT;
+  if (mayPass(status)) return `${LATER_HINT}: ${tryAgain(retryAfterIn(answer))}.`;
   if (status === 401 || status === 403) return EDGE_HINT;
   if (isRedirect(status)) return redirectOf(answer, address) === undefined ? NOWHERE_HINT : REDIRECT_HINT;
   return status === 400 && address.protocol === "http:" ? PLAIN_TO_TLS_HINT : undefined;
@@ -200,10 +200,17 @@ function retryAfterIn({ headers }: StrangeAnswer): number | undefined {
   return retryAfterOf(String(headers["retry-after"] ?? ""));
 }
 
-/** The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3. */
+/** The wait that an answer asks for: in seconds, or until an IMF-fixdate. Source: RFC 9110, section 10.2.3. */
 export function retryAfterOf(text = ""): number | undefined {
-  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return waitOf(Math.min(ms, RETRY_AFTER_CAP_MS));
+  if (/^\d+$/.test(text)) return waitOf(Math.min(Number(text) * 1000, RETRY_AFTER_CAP_MS));
+  const until = new Date(text);
+  // Date takes many other texts.
+  return until.toUTCString() === text ? waitOf(Math.min(until.getTime() - Date.now(), RETRY_AFTER_CAP_MS)) : undefined;
+}
+
+/** The end of a hint. */
+export function tryAgain(waitMs: number | undefined): string {
+  return waitMs === undefined ? "try again later" : `try again in ${Math.ceil(waitMs / 1000)} s`;
 }
 
 /**

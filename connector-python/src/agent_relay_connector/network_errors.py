@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import math
 import os
 import re
 import socket
@@ -9,7 +10,7 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
+from email.utils import formatdate, parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
 
 from websockets.datastructures import Headers
@@ -151,11 +152,11 @@ _NOWHERE_HINT = "It does not say where to. Correct the relay's address; http:// 
 _UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades."
 # What servers of TLS, such as nginx, answer to plain HTTP.
 _PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://). Else the server there must be a relay."
-_LATER_HINT = "The relay, or a proxy in front of it, has no room or is down: try again later."
+_LATER_HINT = "The relay, or a proxy in front of it, has no room or is down"
 _PROXY_HINT = (
     "Write http://host:port, or http://user:password@host:port. SOCKS and proxies over TLS are not supported."
 )
-_PROXY_LATER_HINT = "It does not reach the relay at the moment: try again later."
+_PROXY_LATER_HINT = "It does not reach the relay at the moment"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # In characters of RFC 3986 alone, and with a host after a scheme or //: others mean different places to different clients.
 _LOCATION = re.compile(
@@ -190,8 +191,8 @@ def no_relay_at(base: str, status: int, headers: Mapping[str, str]) -> RelayErro
     # A proxy in front of a relay that is away speaks for itself.
     code = "unreachable" if may_pass(status) else "not_a_relay"
     message = f"No Agent Relay answers at {base}: the answer was {status}{to}."
-    error = RelayError(code, message, _hint_of_status(status, base, to))
-    error.retry_after = _wait_s(headers.get("retry-after"))
+    wait_s = retry_after_of(headers.get("retry-after"))
+    error = RelayError(code, message, _hint_of_status(status, base, to, wait_s), retry_after=wait_s)
     return error
 
 
@@ -205,18 +206,28 @@ def is_refused_upgrade(error: RelayError) -> bool:
     return error.__cause__ is not None and _status_of(error.__cause__) is not None
 
 
-def retry_after_s(cause: Exception | None) -> float | None:
-    """The wait that an answer asks for, in seconds or until a date. Source: RFC 9110, section 10.2.3."""
-    return _wait_s(cause.retry_after if isinstance(cause, ProxyError) else _header(cause, "Retry-After"))
+def retry_after_s(cause: BaseException | None) -> float | None:
+    """The wait that the answer asked for with which an attempt failed."""
+    return cause.retry_after if isinstance(cause, ProxyError) else retry_after_of(_header(cause, "Retry-After"))
 
 
-def _wait_s(header: str | None) -> float | None:
+def retry_after_of(header: str | None) -> float | None:
+    """The wait that an answer asks for: in seconds, or until an IMF-fixdate. Source: RFC 9110, section 10.2.3."""
     text = header or ""
     try:
-        wait_s = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
+        wait_s = float(text) if re.fullmatch("[0-9]+", text) else _until_s(text) - time.time()
     except (TypeError, ValueError, OverflowError):
         return None
     return min(wait_s, RETRY_AFTER_CAP_S) if wait_s > 0 else None
+
+
+def _until_s(text: str) -> float:
+    """Raises TypeError, ValueError or OverflowError."""
+    until_s = parsedate_to_datetime(text).timestamp()
+    # The library takes many other texts.
+    if formatdate(until_s, usegmt=True) != text:
+        raise ValueError("no IMF-fixdate")
+    return until_s
 
 
 def may_pass(status: int) -> bool:
@@ -229,7 +240,7 @@ def _reason(cause: BaseException, websocket: str) -> NetworkError:
         return _of_proxy(cause, websocket)
     status = _status_of(cause)
     if status is not None:
-        return _upgrade_refusal(status, websocket, _header(cause, "Location"))
+        return _upgrade_refusal(status, websocket, _header(cause, "Location"), retry_after_s(cause))
     if isinstance(cause, NotHttp):
         return _NO_HTTP
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -275,7 +286,7 @@ def _of_proxy(error: ProxyError, url: str) -> NetworkError:
         )
         return NetworkError(why, hint, "fix")
     if may_pass(error.status):
-        return NetworkError(why, _PROXY_LATER_HINT, "later")
+        return NetworkError(why, f"{_PROXY_LATER_HINT}: {_try_again(error.retry_after)}.", "later")
     hint = f"It does not connect to {target.place}: ask who runs it, or name {target.host} in NO_PROXY."
     return NetworkError(why, hint, "fix")
 
@@ -315,23 +326,28 @@ def _without_secrets(location: str) -> str:
     return parts._replace(netloc=host, path=path).geturl()
 
 
-def _upgrade_refusal(status: int, websocket: str, location: str | None) -> NetworkError:
+def _upgrade_refusal(status: int, websocket: str, location: str | None, wait_s: float | None) -> NetworkError:
     to = _redirect_of(status, location, websocket)
     why = f"the upgrade to a websocket was answered with {status}{to}"
-    hint = _hint_of_status(status, websocket, to) or (_PATH_HINT if status == 404 else _UPGRADE_HINT)
+    hint = _hint_of_status(status, websocket, to, wait_s) or (_PATH_HINT if status == 404 else _UPGRADE_HINT)
     if may_pass(status):
         return NetworkError(why, hint, "later")
     return NetworkError(why, _path_hint(websocket) + hint, "fix")
 
 
-def _hint_of_status(status: int, url: str, to: str) -> str | None:
+def _hint_of_status(status: int, url: str, to: str, wait_s: float | None) -> str | None:
     if may_pass(status):
-        return _LATER_HINT
+        return f"{_LATER_HINT}: {_try_again(wait_s)}."
     if status in (401, 403):
         return _EDGE_HINT
     if 300 <= status < 400:
         return _REDIRECT_HINT if to else _NOWHERE_HINT
     return _PLAIN_TO_TLS_HINT if status == 400 and url.startswith(("ws://", "http://")) else None
+
+
+def _try_again(wait_s: float | None) -> str:
+    """The end of a hint."""
+    return "try again later" if wait_s is None else f"try again in {math.ceil(wait_s)} s"
 
 
 def _redirect_of(status: int, location: str | None, url: str) -> str:

@@ -44,7 +44,7 @@ class Proxy:
         return _place(self.host, self.port)
 
     def error(
-        self, problem: Problem, what: str, status: int | None = None, retry_after: str | None = None
+        self, problem: Problem, what: str, status: int | None = None, retry_after: float | None = None
     ) -> "ProxyError":
         why = f"the proxy http://{self.place} of {self.variable} {what}"
         return ProxyError(problem, self.variable, why, status, retry_after, self.authorization is not None)
@@ -53,7 +53,7 @@ class Proxy:
 class ProxyError(OSError):
     """A proxy that did not connect. Its text is the end of a sentence, without user and password.
 
-    status, retry_after: of an answer that refuses. `__cause__`: why the proxy itself is not reachable.
+    status, retry_after: of an answer that refuses, the latter in seconds. `__cause__`: why the proxy itself is not reachable.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ProxyError(OSError):
         variable: str,
         why: str,
         status: int | None = None,
-        retry_after: str | None = None,
+        retry_after: float | None = None,
         has_password: bool = False,
     ) -> None:
         super().__init__(why)

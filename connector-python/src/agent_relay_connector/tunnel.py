@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from .limits import MAX_PROXY_ANSWER_BYTES, PROXY_HEADERS_WITHIN_S
+from .network_errors import retry_after_of
 from .proxy import Proxy, ProxyError, proxy_of, target_of
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})[ \r\n]")
-_RETRY_AFTER = re.compile(rb"\nretry-after:[ \t]*([^\r\n]*?)[ \t]*\r?\n", re.IGNORECASE)
+_RETRY_AFTER = re.compile(rb"\nretry-after:([\t -~]*)\r?\n", re.IGNORECASE)
 
 
 class Tunnel:
@@ -72,33 +73,54 @@ async def _ask(proxy: Proxy, connection: socket.socket, place: str) -> None:
     # A proxy may refuse before it has read all.
     with suppress(OSError):
         await asyncio.get_running_loop().sock_sendall(connection, _request(proxy, place))
-    answer = bytearray()
-    await _read(proxy, connection, answer, _STATUS_LINE.match)
-    line = _STATUS_LINE.match(answer)
-    assert line is not None
-    status = int(line[1])
+    answer = _Answer(proxy, connection)
+    status = await answer.next_status()
+    while status < 200 and status != 101:
+        await answer.read_headers()
+        status = await answer.next_status()
     if 200 <= status <= 299:
-        await _read(proxy, connection, answer, _is_head)
+        await answer.read_headers()
         return
     # It counts, however its headers end.
     with suppress(ProxyError, asyncio.TimeoutError):
-        await asyncio.wait_for(_read(proxy, connection, answer, _is_head), PROXY_HEADERS_WITHIN_S)
-    asked = _RETRY_AFTER.search(answer)
-    retry_after = None if asked is None else asked[1].decode("latin-1")
-    raise proxy.error("failed", f"answered with {status}", status, retry_after)
+        await asyncio.wait_for(answer.read_headers(), PROXY_HEADERS_WITHIN_S)
+    asked = _RETRY_AFTER.search(answer.head)
+    wait_s = None if asked is None else retry_after_of(asked[1].decode().strip())
+    raise proxy.error("failed", f"answered with {status}", status, wait_s)
 
 
-async def _read(
-    proxy: Proxy, connection: socket.socket, answer: bytearray, is_enough: Callable[[bytes], object]
-) -> None:
-    """Adds to the answer. What follows it is the relay's. Raises ProxyError."""
-    while not is_enough(answer):
-        byte = await _next_byte(connection)
-        if not byte:
-            raise proxy.error("failed", "ended the connection")
-        answer += byte
-        if not _is_http(answer):
-            raise proxy.error("no_http", "does not speak HTTP")
+class _Answer:
+    """What a proxy says to CONNECT. What follows it is the relay's."""
+
+    def __init__(self, proxy: Proxy, connection: socket.socket) -> None:
+        self._proxy = proxy
+        self._connection = connection
+        # Of all heads together.
+        self._bytes_left = MAX_PROXY_ANSWER_BYTES
+        # As far as it was read.
+        self.head = bytearray()
+
+    async def next_status(self) -> int:
+        """Begins the next head. Raises ProxyError."""
+        self.head.clear()
+        await self._read(_STATUS_LINE.match)
+        line = _STATUS_LINE.match(self.head)
+        assert line is not None
+        return int(line[1])
+
+    async def read_headers(self) -> None:
+        """To the end of the head. Raises ProxyError."""
+        await self._read(lambda head: head.endswith((b"\n\r\n", b"\n\n")))
+
+    async def _read(self, is_enough: Callable[[bytes], object]) -> None:
+        while not is_enough(self.head):
+            byte = await _next_byte(self._connection)
+            if not byte:
+                raise self._proxy.error("failed", "ended the connection")
+            self.head += byte
+            self._bytes_left -= 1
+            if self._bytes_left < 0 or not _may_be_http(self.head):
+                raise self._proxy.error("no_http", "does not speak HTTP")
 
 
 async def _next_byte(connection: socket.socket) -> bytes:
@@ -114,11 +136,6 @@ def _request(proxy: Proxy, place: str) -> bytes:
     return f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{authorization}\r\n".encode()
 
 
-def _is_head(answer: bytes) -> bool:
-    return answer.endswith((b"\n\r\n", b"\n\n"))
-
-
-def _is_http(answer: bytes) -> bool:
-    """answer: what came so far."""
-    is_status_line = _STATUS_LINE.match(answer) if b"\n" in answer else b"HTTP/1.".startswith(answer[:7])
-    return bool(is_status_line) and len(answer) <= MAX_PROXY_ANSWER_BYTES
+def _may_be_http(head: bytes) -> bool:
+    """head: as far as it was read."""
+    return bool(_STATUS_LINE.match(head)) if b"\n" in head else b"HTTP/1.".startswith(head[:7])

@@ -14,7 +14,8 @@ import {
   type PlatformWebSocket,
   type WebSocketEvents,
 } from "./contract.ts";
-import { proxyFor, type Target, targetOf, tunnelTo } from "./proxy.ts";
+import { proxyFor, type Target, targetOf } from "./proxy.ts";
+import { tunnelTo } from "./tunnel.ts";
 
 /** Some edges refuse a request without them. */
 const HEADERS = {

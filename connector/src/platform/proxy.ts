@@ -1,10 +1,7 @@
-import { request } from "node:http";
-import { BlockList, isIP, type Socket } from "node:net";
-import { unescape as decoded } from "node:querystring";
-import { PROXY } from "../limits.ts";
-import { type FailedRequest, mayPass, type NetworkError, networkErrorOf, retryAfterOf } from "../network-errors.ts";
+import { BlockList, isIP } from "node:net";
+import type { NetworkError } from "../network-errors.ts";
 
-/** The way to a relay, through the proxy that the environment names. Source: docs/protocol.md#proxies. */
+/** Which proxy is on the way to a relay: the environment names it. Source: docs/protocol.md#proxies. */
 
 /** Names of variables and their values. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -60,7 +57,7 @@ export function targetOf({ protocol, hostname, port }: URL): Target {
   return { isSecure, host: bare(hostname), port: number, place: `${hostname}:${number}` };
 }
 
-function bare(hostname: string): string {
+export function bare(hostname: string): string {
   return hostname.replace(/^\[|\]$|\.$/g, "");
 }
 
@@ -116,64 +113,4 @@ function isIn(host: string, range: string): boolean {
 /** Without user and password. */
 export function shownProxy({ variable, url }: NamedProxy): string {
   return `the proxy http://${url.hostname}:${url.port || 80} of ${variable}`;
-}
-
-/** Asks the proxy once. Rejects with a ProxyFailure. Source: RFC 9110, section 9.3.6. */
-export async function tunnelTo(target: Target, named: NamedProxy, signal: AbortSignal): Promise<Socket> {
-  const { variable, url } = named;
-  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
-  const inTime = AbortSignal.timeout(PROXY.answerWithinMs);
-  const asked = request({
-    method: "CONNECT",
-    host: bare(url.hostname),
-    port: Number(url.port) || 80,
-    path: target.place,
-    headers: { host: target.place, ...authorization(url) },
-    agent: false,
-    signal: AbortSignal.any([signal, inTime]),
-  });
-  asked.on("connect", ({ statusCode = 0, headers }, socket: Socket) => {
-    if (statusCode >= 200 && statusCode < 300) return resolve(socket);
-    socket.destroy();
-    reject(refusal(statusCode, retryAfterOf(headers["retry-after"]), named, target));
-  });
-  asked.on("error", (error: FailedRequest) => {
-    const [what, retry] = inTime.aborted ? (["does not answer", "later"] as const) : failureOf(error);
-    const hint = `Start the proxy, correct ${variable}, or name ${target.host} in NO_PROXY.`;
-    reject(new ProxyFailure({ why: `${shownProxy(named)} ${what}`, hint, retry }));
-  });
-  asked.end();
-  return await promise;
-}
-
-function failureOf(error: FailedRequest): readonly [what: string, retry: NetworkError["retry"]] {
-  if (error.code === "ECONNRESET") return ["ended the connection", "later"];
-  if (error.code?.startsWith("HPE_")) return ["does not speak HTTP", "fix"];
-  return [`is not reachable: ${networkErrorOf(error).why}`, "later"];
-}
-
-function refusal(
-  status: number,
-  retryAfterMs: number | undefined,
-  named: NamedProxy,
-  { host, place }: Target,
-): ProxyFailure {
-  const { variable, url } = named;
-  const why = `${shownProxy(named)} answered with ${status}`;
-  const failed = (hint: string, retry: NetworkError["retry"]) =>
-    new ProxyFailure({ why, hint, retry, retryAfterMs }, status);
-  if (status === 407) {
-    const refused = `It does not take the user and the password of ${variable}. Percent-encode what is no letter or digit in them.`;
-    const missing = `It wants a user and a password: ${variable}=http://user:password@host:port.`;
-    return failed(url.username ? refused : missing, "fix");
-  }
-  if (mayPass(status)) return failed("It does not reach the relay at the moment: try again later.", "later");
-  return failed(`It does not connect to ${place}: ask who runs it, or name ${host} in NO_PROXY.`, "fix");
-}
-
-/** Source: RFC 7617, section 2. */
-function authorization({ username, password }: URL): Record<string, string> {
-  if (username === "" && password === "") return {};
-  const pair = `${decoded(username)}:${decoded(password)}`;
-  return { "proxy-authorization": `Basic ${Buffer.from(pair).toString("base64")}` };
 }

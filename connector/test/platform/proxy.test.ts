@@ -20,13 +20,14 @@ import { OF_RELAY, SELF_SIGNED } from "../self-signed.ts";
 import { setTime } from "../times.ts";
 
 type Environment = Record<string, string>;
-const { named, goesWithout, goesThrough, refused } = JSON.parse(
+const { named, goesWithout, goesThrough, refused, answers } = JSON.parse(
   await readFile(new URL("../../../connector-python/tests/proxies.json", import.meta.url), "utf8"),
 ) as {
   named: [url: string, Environment, proxy: string | null][];
   goesWithout: [url: string, noProxy: string][];
   goesThrough: [url: string, noProxy: string][];
   refused: string[];
+  answers: [says: string, what: string, retry: string][];
 };
 
 describe("The proxy for an address", () => {
@@ -175,6 +176,13 @@ describe("Through a proxy", () => {
     expect(Buffer.from(pair, "base64").toString()).toBe("us@er:p:ss");
   });
 
+  test("comes what follows its answer from the relay, though other answers come before that", async () => {
+    const says = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 Any\n\nHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhere";
+    const port = await listening(createTcpServer((socket) => void socket.once("data", () => socket.write(says))));
+    process.env.HTTP_PROXY = `http://127.0.0.1:${port}`;
+    expect(await ask(`http://${RELAY}`)).toMatchObject({ status: 200, text: "here" });
+  });
+
   test("goes nothing where the option says so", async () => {
     process.env.HTTP_PROXY = `http://127.0.0.1:${await proxy()}`;
     const unknown = { code: expect.stringMatching(/^(?:ENOTFOUND|EAI_AGAIN)$/) };
@@ -186,6 +194,13 @@ describe("Through a proxy", () => {
     expect(asked).toEqual([]);
   });
 });
+
+/** What exceeds the bound of an answer. */
+const ENDLESS: typeof answers = [
+  ["HTTP/1.1 403 No\r\nx: ".padEnd(PROXY.maxBytes + 1), "answered with 403", "fix"],
+  ["HTTP/1.1 200 OK\r\nx: ".padEnd(PROXY.maxBytes + 1), "does not speak HTTP", "fix"],
+  ["HTTP/1.1 100 Continue\r\n\r\n".repeat(PROXY.maxBytes / 20), "does not speak HTTP", "fix"],
+];
 
 describe("A proxy that makes no connection is named", () => {
   /** The error of a websocket and of a look-up, which say the same. */
@@ -245,24 +260,38 @@ describe("A proxy that makes no connection is named", () => {
     ]);
   });
 
-  test.each<[string, string, RegExp]>([
-    ["ends the connection", "", /of HTTP_PROXY ended the connection\.$/],
-    ["speaks something else", "SSH-2.0-any\r\n", /of HTTP_PROXY does not speak HTTP\.$/],
-  ])("when it %s", async (_, says, why) => {
-    const port = await listening(createTcpServer((socket) => void socket.once("data", () => socket.end(says))));
-    process.env.HTTP_PROXY = `http://127.0.0.1:${port}`;
-    expect((await told()).message).toMatch(why);
-  });
-
   /** Says this to whoever asks. */
-  async function saying(answer: string): Promise<void> {
-    const server = createTcpServer((socket) => socket.once("data", () => socket.write(answer)));
+  async function saying(answer: string, ends = false): Promise<void> {
+    const server = createTcpServer((socket) =>
+      socket.once("data", () => (ends ? socket.end(answer) : socket.write(answer))),
+    );
     process.env.HTTP_PROXY = `http://127.0.0.1:${await listening(server)}`;
   }
 
+  test.each(["", "HTT", "HTTP/1.1 200 OK\r\nvia: a\r\n", "HTTP/1.1 100 Continue\r\n\r\n"])(
+    "when it says %j and ends the connection",
+    async (says) => {
+      await saying(says, true);
+      const { message, retry } = await told();
+      expect([message, retry]).toEqual([expect.stringMatching(/of HTTP_PROXY ended the connection\.$/), "later"]);
+    },
+  );
+
+  test.each([...answers, ...ENDLESS])("when it says %j and nothing more: it %s", async (says, what, retry) => {
+    setTime(PROXY, "headersWithinMs", 0);
+    await saying(says);
+    const error = await told();
+    expect([error.message, error.retry]).toEqual([expect.stringContaining(`of HTTP_PROXY ${what}.`), retry]);
+  });
+
+  test("also if it ends the connection within the headers of its refusal", async () => {
+    await saying("HTTP/1.1 403 No\r\nx", true);
+    expect((await told()).message).toContain("answered with 403");
+  });
+
   test("and left alone for as long as it asks, for a minute at most", async () => {
     await saying("HTTP/1.1 503 No\r\nvia: a\r\nRetry-After: \t7 \r\n\r\n");
-    expect(await told()).toMatchObject({ retry: "later", retryAfterMs: 7000 });
+    expect(await told()).toMatchObject({ retry: "later", retryAfterMs: 7000, hint: expect.stringContaining("in 7 s") });
     const { agent, key } = testAgent("alice");
     await using alice = new Connector({ url: `http://${RELAY}`, agent, key });
     alice.on("error", () => {});

@@ -11,9 +11,9 @@ export const CONNECTOR_END_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a proxy's refusal is not the relay's",
-    file: "connector/src/platform/proxy.ts",
-    find: "if (statusCode >= 200 && statusCode < 300) return resolve(socket);",
-    replace: "return resolve(socket);",
+    file: "connector/src/platform/tunnel.ts",
+    find: "if (isRefusal(status)) return end(refusalIn(answer, named, target));\n      if",
+    replace: "if",
     tests: ["connector/test/platform/proxy.test.ts"],
   },
 ];
