@@ -23,6 +23,12 @@ class TheTextOfAFile(unittest.TestCase):
             self.assertIsNone(decode_text(codecs.BOM_UTF16_LE + text.encode("utf-16-le")))
             self.assertIsNone(decode_text(codecs.BOM_UTF16_BE + text.encode("utf-16-be")))
 
+    def test_of_utf_16_without_a_mark_is_none_unlike_one_that_holds_nul(self) -> None:
+        for encoding in ("utf-16-le", "utf-16-be"):
+            self.assertIsNone(decode_text("{}".encode(encoding)))
+        for text in ("\0", "\0\0", "a\n\0"):
+            self.assertEqual(decode_text(text.encode()), text)
+
     def test_of_other_bytes_is_refused(self) -> None:
         with self.assertRaises(ValueError):
             decode_text(b"\xe4")

@@ -79,7 +79,8 @@ def demand(holds: object, reason: str) -> None:
 def file_bytes(path: str) -> bytes:
     """What a file holds, without a byte order mark of UTF-8. Raises Refused for UTF-16, as PowerShell writes it, OSError."""
     data = Path(path).read_bytes()
-    is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    # A byte order mark, or an ASCII character first, as in JSON.
+    is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or data[:2].count(0) == 1
     demand(not is_utf_16, f"{path} is not UTF-8; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8")
     return data.removeprefix(codecs.BOM_UTF8)
 

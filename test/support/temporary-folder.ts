@@ -25,6 +25,9 @@ export function utf16be(text: string): Buffer {
   return utf16le(text).swap16();
 }
 
+/** JSON in UTF-16 without a byte order mark. */
+export const UNMARKED_UTF_16 = [Buffer.from("{}", "utf16le"), Buffer.from("{}", "utf16le").swap16()];
+
 /** For tests of each of the two. */
 export const UTF_16 = [
   ["UTF-16 LE", utf16le],

@@ -2,9 +2,14 @@
 
 import codecs
 
-UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def decode_text(data: bytes) -> str | None:
-    """Without a byte order mark of UTF-8. None for UTF-16, which `>` of Windows PowerShell writes. Raises ValueError."""
-    return None if data.startswith(UTF_16_MARKS) else data.decode("utf-8-sig")
+    """Without a byte order mark of UTF-8. None for UTF-16. Raises ValueError."""
+    return None if is_utf_16(data) else data.decode("utf-8-sig")
+
+
+def is_utf_16(data: bytes | bytearray) -> bool:
+    """A byte order mark, as `>` of Windows PowerShell writes, or an ASCII character first, as in JSON."""
+    return data.startswith(_UTF_16_MARKS) or (len(data) > 1 and data[:2].count(0) == 1)

@@ -28,7 +28,7 @@ export interface ReceiptFacts {
 
 /** Why a receipt shows nothing. */
 export type ReceiptProblem =
-  /** With a reason for bytes that begin with the byte order mark of UTF-16. */
+  /** With a reason for bytes of UTF-16. */
   | { readonly code: "malformed"; readonly reason?: "utf_16" }
   /** The decision is not from the request's target to its requester. */
   | { readonly code: "parties" }

@@ -16,12 +16,6 @@ const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 /** Two agents, each with at most two credentials at a time. */
 const MAX_CREDENTIALS = 4;
 
-/** True for bytes with the byte order mark that `>` of Windows PowerShell writes. */
-export function isUtf16(given: string | Uint8Array): boolean {
-  if (!(given instanceof Uint8Array)) return false;
-  return (given[0] === 0xff && given[1] === 0xfe) || (given[0] === 0xfe && given[1] === 0xff);
-}
-
 /**
  * The receipt of a JSON text or of its bytes in UTF-8, with a byte order mark or without. Undefined when it is malformed: a member
  * too many, twice, missing, or of another form.

@@ -4,8 +4,9 @@ import { type Credential, readCredential } from "../credentials/read-credential.
 import { isSignedBy } from "../envelope-signature.ts";
 import { ANNOUNCED_DEFAULTS } from "../limits.ts";
 import type { Envelope } from "../types.ts";
+import { isUtf16 } from "../utf16.ts";
 import type { Receipt, ReceiptFacts, ReceiptProblem, ReceiptVerdict } from "./contract.ts";
-import { isUtf16, readReceipt, ttlOf } from "./read-receipt.ts";
+import { readReceipt, ttlOf } from "./read-receipt.ts";
 import { isOf, requestDigest } from "./receipt.ts";
 import { isSessionOf } from "./session-of.ts";
 
@@ -17,7 +18,10 @@ export type { ReceiptFacts, ReceiptProblem, ReceiptVerdict };
  */
 export async function verifyReceipt(given: string | Uint8Array, issuers: Issuers): Promise<ReceiptVerdict> {
   const receipt = readReceipt(given);
-  if (receipt === undefined) return invalid({ code: "malformed", ...(isUtf16(given) && { reason: "utf_16" }) });
+  if (receipt === undefined) {
+    const isOtherText = given instanceof Uint8Array && isUtf16(given);
+    return invalid({ code: "malformed", ...(isOtherText && { reason: "utf_16" }) });
+  }
   const unfitting = await unfittingIn(receipt);
   if (unfitting !== undefined) return invalid(unfitting);
 

@@ -3,7 +3,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { keysCommand } from "../../../test/local/commands.ts";
 import { runProgram } from "../../../test/support/pod-process.ts";
-import { markedUtf8, temporaryFolder, UTF_16, utf16le } from "../../../test/support/temporary-folder.ts";
+import {
+  markedUtf8,
+  temporaryFolder,
+  UNMARKED_UTF_16,
+  UTF_16,
+  utf16le,
+} from "../../../test/support/temporary-folder.ts";
 import { decodeText } from "../../src/cli/file-text.ts";
 import { readKeyFile } from "../../src/cli/library.ts";
 import { mcpToken } from "../../src/cli/mcp-token.ts";
@@ -151,6 +157,11 @@ test.each(["", "\ufeff", "a"])("A text as short as %j is decoded", (text) => {
 
 test.each(UTF_16)("A file in %s is not taken for UTF-8, however short it is", (_, encoded) => {
   for (const text of ["", "{}", "ä€😀"]) expect(decodeText(encoded(text))).toBeUndefined();
+});
+
+test("A file in UTF-16 without a byte order mark is not taken for UTF-8, unlike one that holds NUL", () => {
+  for (const bytes of UNMARKED_UTF_16) expect(decodeText(bytes)).toBeUndefined();
+  for (const text of ["\0", "\0\0", "a\n\0"]) expect(decodeText(Buffer.from(text))).toBe(text);
 });
 
 const NOWHERE = "http://127.0.0.1:1";

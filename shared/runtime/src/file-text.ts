@@ -1,18 +1,19 @@
-const UTF_16_MARKS: readonly (readonly [number, number])[] = [
-  [0xff, 0xfe],
-  [0xfe, 0xff],
-];
-
 /** What is wrong with a text that is not decoded. It goes on a sentence that begins with the name of the file. */
 export const NOT_UTF_8 = "is not UTF-8; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
 
 /**
  * The text of a file, or of standard input, that a person or their program wrote, without a byte order mark of UTF-8.
- * Undefined for UTF-16, which `>` of Windows PowerShell writes.
+ * Undefined for UTF-16.
  */
 export function decodeText(bytes: Uint8Array): string | undefined {
-  const isUtf16 = UTF_16_MARKS.some(([first, second]) => bytes[0] === first && bytes[1] === second);
-  return isUtf16 ? undefined : new TextDecoder().decode(bytes);
+  return isUtf16(bytes) ? undefined : new TextDecoder().decode(bytes);
+}
+
+/** Of UTF-16: a byte order mark, as `>` of Windows PowerShell writes, or an ASCII character first, as in JSON. */
+function isUtf16(bytes: Uint8Array): boolean {
+  const [first, second] = bytes;
+  const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+  return isMarked || (second !== undefined && (first === 0) !== (second === 0));
 }
 
 /**

@@ -35,7 +35,7 @@ class ReceiptFacts:
 class ReceiptProblem:
     """Why a receipt shows nothing.
 
-    `malformed`, with the reason `utf_16`: bytes that begin with the byte order mark of UTF-16.
+    `malformed`, with the reason `utf_16`: bytes of UTF-16.
     `parties`: the decision is not from the request's target to its requester. `digest`: it is on another request.
     `session`: it names another session than the one that the request opens. `time`: it was made before the request, by
     more than clocks may differ (5 minutes), or after its end: the `reason`. `credential`: none in it vouches for the key of `part`, for a `reason`. `signature`: of `part`.

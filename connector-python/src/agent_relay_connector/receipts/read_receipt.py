@@ -6,7 +6,7 @@ from typing import Any
 
 from ..agent_id import is_agent_id
 from ..credentials.contract import is_credential_key
-from ..file_text import UTF_16_MARKS, decode_text
+from ..file_text import decode_text
 from ..limits import SESSION_TTL_DEFAULT_MINUTES, SESSION_TTL_MINUTES
 from ..read_envelope import read_envelope
 from ..strict_json import integer_of, members_of, parse_unique_json
@@ -36,11 +36,6 @@ def read_receipt(given: str | bytes) -> Receipt | None:
     if request is None or decision is None or not _is_request(request) or not _is_decision(decision):
         return None
     return {"version": 1, "request": request, "decision": decision, "credentials": value["credentials"]}
-
-
-def is_utf_16(given: str | bytes) -> bool:
-    """True for bytes with the byte order mark that `>` of Windows PowerShell writes."""
-    return isinstance(given, (bytes, bytearray)) and given.startswith(UTF_16_MARKS)
 
 
 def ttl_ms_of(request: Envelope) -> int | None:

@@ -6,10 +6,11 @@ from ..canonical import is_signed_by
 from ..credentials.contract import CredentialReason
 from ..credentials.issuers import Issuers
 from ..credentials.read_credential import Credential, read_credential
+from ..file_text import is_utf_16
 from ..limits import MAX_CLOCK_SKEW_MS
 from ..types import Envelope, JsonObject
 from .contract import Receipt, ReceiptFacts, ReceiptProblem, ReceiptVerdict
-from .read_receipt import is_utf_16, read_receipt, ttl_ms_of
+from .read_receipt import read_receipt, ttl_ms_of
 from .receipt import is_of, request_digest
 from .session_of import is_session_of
 
@@ -23,7 +24,8 @@ def verify_receipt(receipt: str | bytes, issuers: Sequence[JsonObject]) -> Recei
     known = Issuers(issuers)
     read = read_receipt(receipt)
     if read is None:
-        return ReceiptVerdict(problem=ReceiptProblem("malformed", reason="utf_16" if is_utf_16(receipt) else None))
+        is_other_text = isinstance(receipt, (bytes, bytearray)) and is_utf_16(receipt)
+        return ReceiptVerdict(problem=ReceiptProblem("malformed", reason="utf_16" if is_other_text else None))
     problem = _unfitting_in(read)
     if problem is not None:
         return ReceiptVerdict(problem=problem)
