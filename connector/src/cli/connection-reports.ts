@@ -44,7 +44,7 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
     const leftOut = isTriedAgain || envelopeId !== undefined ? 0 : repeats.next(`error ${code}`);
     if (leftOut === undefined) return;
     const { message, hint } = cause instanceof Failure ? cause : failureOf(error);
-    const next = isTriedAgain ? " Trying again." : "";
+    const next = isTriedAgain ? ` ${nextAttempt(state, error)}` : "";
     counting(leftOut, reporter).report("problem", `${message} ${hint}${next}`, { code, retry }, "yellow");
   });
   connector.on("warning", (warning) => reportWarning(warning, reporter));
@@ -53,6 +53,12 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
     const text = `Deliveries arrived faster than they were read; ${dropped} were dropped.`;
     if (leftOut !== undefined) counting(leftOut, reporter).report("overflow", text, { dropped }, "yellow");
   });
+}
+
+/** With the wait that an answer asked for. */
+function nextAttempt(state: ConnectorState, { retryAfterMs }: RelayError): string {
+  if (state.status !== "reconnecting" || retryAfterMs === undefined) return "Trying again.";
+  return `Next attempt in ${Math.ceil(state.retryInMs / 1000)} s.`;
 }
 
 /** Tells how many of the same were left out before. */

@@ -89,6 +89,19 @@ test("Of one outage text says that the connection was lost and why no other came
   expect(asJson).toHaveLength(2 * (1 + 1 + 2 * 4));
 });
 
+test("The text of an outage says when the next attempt is if an answer asked to wait", () => {
+  const said = [undefined, 9000].map((retryAfterMs) => {
+    const emitter = new Emitter();
+    const stderr = new PassThrough();
+    const state = { status: "reconnecting", retryInMs: 10_500 };
+    const connector = { agent: "agent://alice", state, on: emitter.on.bind(emitter) } as unknown as Connector;
+    reportConnection(connector, "ws://relay", new Reporter(stderr, false), false);
+    emitter.emit("error", new RelayError("unreachable", { retryAfterMs }));
+    return /\d+ s/.exec(String(stderr.read()))?.[0];
+  });
+  expect(said).toEqual([undefined, "11 s"]);
+});
+
 test.each([
   ["key_revoked_or_expired", "its key was revoked", "(relay keygen), have the relay's operator list it"],
   ["expired", "no credential of it holds any more: expired", "relay issue"],
