@@ -1,6 +1,7 @@
 import { IssuerRecord, SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
 import { parseJson } from "relay-protocol/wire/json.ts";
 import { z } from "zod";
+import { fieldProblems } from "./field-problems.ts";
 
 /** What a command was given. */
 export interface Given {
@@ -8,6 +9,11 @@ export interface Given {
   /** Undefined for standard input. */
   readonly file?: string;
 }
+
+const KEYGEN_RECORD =
+  'Give the record as relay keygen prints it: {"key_id":"bob-1","alg":"ed25519","public_key":"<43 characters>","agents":["agent://bob"]}';
+const ISSUER_RECORD =
+  'Give the record as relay issuer new prints it: {"issuer":"acme","keys":[{"public_key":"<43 characters>"}],"agents":["agent://acme.*"]}';
 
 /** As `relay keygen` prints it. A listed key has no credential in which others could find a key to seal to. */
 const MadeKeyRecord = z.preprocess(withoutSealingKey, SigningKeyRecord);
@@ -18,31 +24,33 @@ const MadeKeyRecord = z.preprocess(withoutSealingKey, SigningKeyRecord);
  * @throws {Error} that does not quote the record: that of an HMAC key holds the secret.
  */
 export function readRecord(text: string, file?: string): SigningKeyRecord {
-  return read(text, file, MadeKeyRecord, "signing key");
+  return read(text, file, MadeKeyRecord, "signing key", KEYGEN_RECORD);
 }
 
 /** Reads the public record of an issuer, in the same way. An issuer file, with its private key, is refused. */
 export function readIssuerRecord(text: string, file?: string): IssuerRecord {
-  return read(text, file, IssuerRecord, "issuer");
+  return read(text, file, IssuerRecord, "issuer", ISSUER_RECORD);
 }
 
-function read<T>(given: string, file: string | undefined, schema: z.ZodType<T>, what: string): T {
-  const origin = file === undefined ? "" : `${file}: `;
+/** @param hint how the record is written. */
+function read<T>(given: string, file = "Standard input", schema: z.ZodType<T>, what: string, hint: string): T {
   if (given.trim() === "")
-    throw new Error(`${origin}No record was given: the command before the pipe, or of the file, made none.`);
-  const value = parsed(given, origin);
+    throw new Error(`${file}: No record was given: the command before the pipe, or of the file, made none.`);
+  const value = parsed(given);
+  if (value === undefined) throw new Error(`${file}: The record is not valid JSON.\n${hint}`);
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const other = otherFile(value, what);
-  if (other !== undefined) throw new Error(`${origin}This is ${other}`);
-  throw new Error(`${origin}The record is not a valid ${what}.\n${z.prettifyError(result.error)}`);
+  if (other !== undefined) throw new Error(`${file}: This is ${other}`);
+  throw new Error(`${file}: The record is not a valid ${what}.\n${fieldProblems(value, result.error)}\n${hint}`);
 }
 
-function parsed(given: string, origin: string): unknown {
+/** Undefined for what is not JSON. */
+function parsed(given: string): unknown {
   try {
     return parseJson(given);
   } catch {
-    throw new Error(`${origin}The record is not valid JSON.`);
+    return undefined;
   }
 }
 
@@ -54,7 +62,8 @@ function otherFile(value: unknown, what: string): string | undefined {
     return "the private file of an issuer: keep it away from the relay. Its public record, which relay issuer new printed, goes to add-issuer.";
   if (has("agent_id", "private_key") || has("agent_id", "secret"))
     return "an agent's key file, with its private key: it stays with the agent. Give the record that relay keygen printed.";
-  if (has("issuer", "keys")) return "the public record of an issuer: npm run keys -- add-issuer takes it.";
+  if (has("issuer", "keys") && what !== "issuer")
+    return "the public record of an issuer: npm run keys -- add-issuer takes it.";
   if (has("key_id", "agents") && what === "issuer")
     return "the record of an agent's key: npm run keys -- add takes it, or an issuer signs for it with relay issue.";
   return undefined;

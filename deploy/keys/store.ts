@@ -3,9 +3,9 @@ import { KeysFile } from "relay-protocol/contract/keys-file.ts";
 import { KeyRing } from "relay-protocol/signing/key-ring.ts";
 import { parseJson } from "relay-protocol/wire/json.ts";
 import { textIn } from "relay-runtime/file-text.ts";
-import { z } from "zod";
 import { withLock } from "../local/lock-file.mjs";
 import { replaceFile, targetOf } from "../local/replace-file.ts";
+import { fieldProblems } from "./field-problems.ts";
 import { fileError } from "./file-error.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
@@ -70,7 +70,7 @@ function parse(text: string, file: string): KeysFile {
 /** The same validation as a running relay's. */
 function validate(value: unknown, file: string): KeysFile {
   const result = KeysFile.safeParse(value);
-  if (!result.success) throw invalid(file, z.prettifyError(result.error));
+  if (!result.success) throw invalid(file, fieldProblems(value, result.error));
   try {
     KeyRing.from(result.data);
   } catch (error) {

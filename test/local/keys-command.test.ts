@@ -96,6 +96,36 @@ describe("npm run keys", () => {
     expect(stderr).not.toContain("SECRET");
   });
 
+  test.each([
+    [
+      "add-issuer",
+      "{}",
+      /: .*issuer.*\n {2}issuer is missing.*\n {2}keys is missing.*\n {2}agents is missing.*\n.*relay issuer new/,
+    ],
+    [
+      "add-issuer",
+      '{"issuer":"acme","keys":{},"agents":["agent://a",7]}',
+      /\n {2}keys: .*\n {2}agents\[1\]: .*\n.*relay issuer new/,
+    ],
+    ["add-issuer", "[]", /: .*issuer.*\n.*array.*\n.*relay issuer new/],
+    ["add-issuer", "{", /JSON.*\n.*relay issuer new/],
+    [
+      "add",
+      '{"alg":"hmac-sha256","secret":"SECRET"}',
+      /\n {2}key_id is missing.*\n {2}secret: .*\n.*missing.*\n.*relay keygen/,
+    ],
+  ])(
+    "%s names the file and each wrong field of %s, and shows how a record is written",
+    async (command, given, said) => {
+      const path = join(folder.path, "given.json");
+      await writeFile(path, given);
+      const { code, stderr } = await keys(command, path);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(said)]);
+      expect(stderr).toContain(path);
+      expect(stderr).not.toContain("SECRET");
+    },
+  );
+
   test("adds a record twice as it adds it once, and no other key of that id", async () => {
     const add = (publicKey: string) => {
       const record = { key_id: "bob-1", alg: "ed25519", public_key: publicKey, agents: ["agent://bob"] };
