@@ -174,7 +174,8 @@ function addressOf(name: string, given: string): RelayAddress {
   try {
     return namedAddress(name, given);
   } catch (error) {
-    throw usageError((error as Error).message);
+    const example = `${name}${name.startsWith("--") ? " " : "="}https://relay.example`;
+    throw usageError((error as Error).message, `For example: ${example}`);
   }
 }
 

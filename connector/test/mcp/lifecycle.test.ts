@@ -321,7 +321,7 @@ describe("While the key cannot be used", () => {
   test("an address that cannot be used is told, too, and decides the exit code", async () => {
     const file = await stage.keyFile(stage.agent("alice"));
     const host = await stage.hostOf(file, "relay.example");
-    const told = { code: "usage", retry: "fix", hint: expect.stringContaining("starts relay mcp again") };
+    const told = { code: "usage", retry: "fix", hint: expect.stringContaining("RELAY_URL=https://") };
     const { message, ...rest } = await host.error("send_message", { to: BOB, message: "hi" });
     expect([message, rest]).toMatchObject([expect.stringMatching(/^RELAY_URL: The address must begin with/), told]);
     expect(jsonLines(host.log)).toMatchObject([{ event: "error", code: "usage" }]);

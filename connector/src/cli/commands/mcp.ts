@@ -114,10 +114,10 @@ async function overStdio(
 /** A file is read anew at each call; the environment of a process stays as it is. */
 function mendable(failure: Failure, isOfFile: boolean): Failure {
   const { code, message, hint, retry } = failure;
-  const next = isOfFile
-    ? "A person does that; then call again: no restart is needed."
-    : "A person does that, and starts relay mcp again.";
-  return new Failure(code, message, `${hint} ${next}`, { retry });
+  const first = isOfFile
+    ? "A person must correct this. Then call again: relay mcp needs no restart."
+    : "A person must correct this, and start relay mcp again.";
+  return new Failure(code, message, `${first} ${hint}`, { retry });
 }
 
 async function overHttp(make: Make, listening: Listening, reporter: Reporter, io: Io): Promise<number> {
