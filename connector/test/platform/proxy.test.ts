@@ -17,7 +17,7 @@ import { proxyFor, targetOf } from "../../src/platform/proxy.ts";
 import { Socket } from "../../src/socket.ts";
 import { errorOf, testAgent } from "../kit.ts";
 import { OF_RELAY, SELF_SIGNED } from "../self-signed.ts";
-import { setTime } from "../times.ts";
+import { LONG_MS, setTime } from "../times.ts";
 
 type Environment = Record<string, string>;
 const { named, goesWithout, goesThrough, refused, answers } = JSON.parse(
@@ -203,10 +203,14 @@ const ENDLESS: typeof answers = [
 ];
 
 describe("A proxy that makes no connection is named", () => {
+  async function toldOfLookUp(): Promise<RelayError> {
+    const { agent, key } = testAgent("alice");
+    return await errorOf(new Connector({ url: `http://${RELAY}`, agent, key }).checkOnline(agent));
+  }
+
   /** The error of a websocket and of a look-up, which say the same. */
   async function told(): Promise<RelayError> {
-    const { agent, key } = testAgent("alice");
-    const look = await errorOf(new Connector({ url: `http://${RELAY}`, agent, key }).checkOnline(agent));
+    const look = await toldOfLookUp();
     const dialled = unreachable(`ws://${RELAY}`, (await dial(`ws://${RELAY}/ws`)) as AttemptFailure);
     expect([look.code, look.hint, look.retry]).toEqual(["unreachable", dialled.hint, dialled.retry]);
     expect(look.retryAfterMs).toBe(dialled.retryAfterMs);
@@ -279,9 +283,10 @@ describe("A proxy that makes no connection is named", () => {
 
   const rows = [...answers, ...ENDLESS].map((row) => [row[0].slice(0, 40), ...row] as const);
   test.each(rows)("when it says %j and nothing more", async (_, says, what, retry) => {
+    setTime(PROXY, "answerWithinMs", LONG_MS);
     setTime(PROXY, "headersWithinMs", 0);
     await saying(says);
-    const error = await told();
+    const error = await toldOfLookUp();
     expect([error.message, error.retry]).toEqual([expect.stringContaining(`of HTTP_PROXY ${what}.`), retry]);
   });
 
