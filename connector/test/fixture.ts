@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll } from "@jest/globals";
 import { watchLeaks } from "../../test/support/until.ts";
+import { waitForAnswers } from "../../test/support/use.ts";
 
 /** What the tests of one file share. */
 interface Shared {
@@ -18,6 +19,7 @@ export function shared<T extends Shared>(stage: T): T {
 /** The same, but what one test began stays for the next. */
 export function sharedByAll<T extends Shared>(stage: T): T {
   const noLeaks = watchLeaks();
+  waitForAnswers();
   beforeAll(() => stage.start());
   afterAll(async () => {
     await stage.stop();

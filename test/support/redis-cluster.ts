@@ -1,7 +1,7 @@
 import slotOf from "cluster-key-slot";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
-import type { RedisUser } from "./test-redis.ts";
+import { beginHang, endHang, type RedisUser } from "./test-redis.ts";
 import { until } from "./until.ts";
 
 /** A Redis Cluster as one of its nodes sees it. */
@@ -137,6 +137,7 @@ export class TestCluster extends EmbeddedCluster {
   override async stop(): Promise<void> {
     await Promise.all([super.stop(), ...this.#others.splice(0).map((node) => node.stop())]);
     this.#dead.clear();
+    for (const node of this.#hanging) endHang(node);
     this.#hanging.clear();
     this.#cutOff.clear();
     this.#moves.clear();
@@ -173,17 +174,20 @@ export class TestCluster extends EmbeddedCluster {
     this.#dead.add(node);
     process.kill(await node.pid(), "SIGKILL");
     await node.stop();
+    endHang(node);
   }
 
   /** The node hangs, until `resume`. */
   async pause(node: ClusterNode): Promise<void> {
     this.#hanging.add(node);
+    beginHang(node);
     process.kill(await node.pid(), "SIGSTOP");
   }
 
   async resume(node: ClusterNode): Promise<void> {
     process.kill(await node.pid(), "SIGCONT");
     this.#hanging.delete(node);
+    endHang(node);
   }
 
   /** What the primary is told from now on does not reach its replica, which hangs, until `resume`. */

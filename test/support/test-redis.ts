@@ -6,10 +6,27 @@ import { dirname, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { Cluster, Redis } from "ioredis";
 import { nodeUrlsOf } from "relay-runtime/redis-url.ts";
+import { BoundedRedis } from "relay-window/redis/client.ts";
 import { EmbeddedRedis } from "../../deploy/local/embedded-redis.ts";
 
 /** Who has a user of its own in deploy/redis/users.acl. */
 export type RedisUser = "gateway" | "ws-connector" | "ops-reporting" | "window-reset";
+
+const { sendCommand: givingUp } = BoundedRedis.prototype;
+const hanging = new Set<object>();
+/** How pods in this process sent commands before the first server hung. */
+let sendingBefore = givingUp;
+
+/** Until it goes on, pods in this process give up calls, also in a file that has them wait for answers. */
+export function beginHang(server: object): void {
+  if (hanging.size === 0) sendingBefore = BoundedRedis.prototype.sendCommand;
+  hanging.add(server);
+  BoundedRedis.prototype.sendCommand = givingUp;
+}
+
+export function endHang(server: object): void {
+  if (hanging.delete(server) && hanging.size === 0) BoundedRedis.prototype.sendCommand = sendingBefore;
+}
 
 /** The embedded Redis, with the faults that can befall one. */
 export class TestRedis extends EmbeddedRedis {
@@ -35,17 +52,20 @@ export class TestRedis extends EmbeddedRedis {
 
   /** Redis hangs: connections stay open and nothing is answered, until `resume`. */
   async pause(): Promise<void> {
+    beginHang(this);
     process.kill(await this.pid(), "SIGSTOP");
   }
 
   async resume(): Promise<void> {
     process.kill(await this.pid(), "SIGCONT");
+    endHang(this);
   }
 
   /** Redis dies without a goodbye. `start` brings it back, empty, on the same path. */
   async kill(): Promise<void> {
     process.kill(await this.pid(), "SIGKILL");
     await this.stop();
+    endHang(this);
   }
 
   /** Dies, and comes back empty on the same path. */

@@ -11,7 +11,7 @@ export function giveUpCalls(): void {
   givesUpCalls = true;
 }
 
-/** A machine that stands still makes no call `unavailable`, unless the file says `giveUpCalls`. */
+/** A machine that stands still makes no call `unavailable`, unless the file says `giveUpCalls` or Redis is paused. */
 export function waitForAnswers(): void {
   beforeAll(() => {
     if (!givesUpCalls) BoundedRedis.prototype.sendCommand = Redis.prototype.sendCommand;

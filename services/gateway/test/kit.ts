@@ -20,6 +20,7 @@ import { makeEd25519Key } from "../../../deploy/keys/make.ts";
 import { ISSUER_WITH_TERMS, RECORD } from "../../../shared/protocol/test/signing/issuing.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
+import { waitForAnswers } from "../../../test/support/use.ts";
 import { readingWindow, windowKeysIn } from "../../../test/support/window-view.ts";
 import { createGateway } from "../src/service.ts";
 import { readGatewaySettings } from "../src/settings.ts";
@@ -182,6 +183,7 @@ export class GatewayKit {
 /** A kit for the tests of a file, or of a describe block: started before the first of them, stopped after the last. */
 export function useGatewayKit(partitions = 1): GatewayKit {
   const kit = new GatewayKit(partitions);
+  waitForAnswers();
   beforeAll(() => kit.start());
   afterAll(() => kit.stop());
   return kit;

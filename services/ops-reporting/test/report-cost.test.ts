@@ -15,6 +15,7 @@ import { RedisLink } from "relay-window/redis/redis-link.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";
 import { type Link, RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
+import { waitForAnswers } from "../../../test/support/use.ts";
 import { WindowView, windowKeysIn } from "../../../test/support/window-view.ts";
 import { createOpsReporting } from "../src/service.ts";
 import { readOpsReportingSettings } from "../src/settings.ts";
@@ -36,6 +37,8 @@ const { offlineAfterMs } = PRESENCE_LIMITS;
 const { proofFreshnessMs } = SESSION_LIMITS;
 const logger = createLogger({ service: "test", level: "silent" });
 const reports = surfacesOf("ops-reporting").filter((id) => SURFACES[id].group !== "probes");
+
+waitForAnswers();
 
 /** Counts the bytes that Redis sends. */
 class MeteredProxy extends RedisProxy {

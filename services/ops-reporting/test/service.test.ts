@@ -10,11 +10,13 @@ import { RedisLink } from "relay-window/redis/redis-link.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
+import { waitForAnswers } from "../../../test/support/use.ts";
 import { createOpsReporting } from "../src/service.ts";
 import { readOpsReportingSettings } from "../src/settings.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });
 const redis = new TestRedis();
+waitForAnswers();
 let link: RedisLink;
 let window: ProcessWindow;
 let url: string;

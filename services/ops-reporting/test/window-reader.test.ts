@@ -8,12 +8,14 @@ import { ProcessWindow } from "relay-window/window/process-window.ts";
 import { resetWindow } from "relay-window/window/reset.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
+import { waitForAnswers } from "../../../test/support/use.ts";
 import { openAnotherWindow, windowKeysIn } from "../../../test/support/window-view.ts";
 import { type ReportSource, WindowReader } from "../src/window-reader.ts";
 
 const AWAY_AND_BACK_MS = 100;
 const logger = createLogger({ service: "test", level: "silent" });
 const redis = new TestRedis();
+waitForAnswers();
 let link: RedisLink;
 let window: ProcessWindow;
 let reader: WindowReader;

@@ -4,6 +4,7 @@ import { createLogger } from "relay-runtime/logging.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
 import type { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { watchLeaks } from "../../../test/support/until.ts";
+import { waitForAnswers } from "../../../test/support/use.ts";
 import { ClusterLinks } from "../src/redis/connect.ts";
 import { isUndone } from "../src/redis/link-state.ts";
 
@@ -76,6 +77,7 @@ class ClusterBench<Cluster extends TestCluster> {
 export function clusterBench<Cluster extends TestCluster>(cluster: Cluster): ClusterBench<Cluster> {
   const bench = new ClusterBench(cluster);
   const noLeaks = watchLeaks();
+  waitForAnswers();
   beforeAll(() => cluster.start());
   afterEach(() => bench.clear());
   afterAll(async () => {

@@ -73,7 +73,7 @@ class PodOnCluster {
       if ((await this.publish(p, text).catch(() => 0)) === 1) heard.push(text);
     }
     await done;
-    await this.channel.caughtUp();
+    await this.#hears(heard);
     return heard;
   }
 
@@ -82,8 +82,14 @@ class PodOnCluster {
     const texts = AGENTS.map((_, p) => `${word}-${p}`);
     await until("every partition is heard", async () => AGENTS.every((_, p) => this.isReady(p)));
     expect(await Promise.all(texts.map((text, p) => this.publish(p, text)))).toEqual(texts.map(() => 1));
-    await this.channel.caughtUp();
+    await this.#hears(texts);
     return texts;
+  }
+
+  /** Resolves when the texts have come in, and all that was published before. */
+  async #hears(texts: readonly string[]): Promise<void> {
+    await until("what somebody hears comes in", () => texts.every((text) => this.heard.includes(text)));
+    await this.channel.caughtUp();
   }
 }
 

@@ -6,6 +6,7 @@ import { PRESENCE_LIMITS, SESSION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { createLogger, type Logger } from "relay-runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
+import { waitForAnswers } from "../../../test/support/use.ts";
 import { countersOf, windowKeysIn } from "../../../test/support/window-view.ts";
 import type {
   Acceptance,
@@ -122,9 +123,13 @@ export class Bench {
   }
 }
 
-/** A bench for the tests of one file, each of which begins with an empty Redis and nobody connected. */
+/**
+ * A bench for the tests of one file, each of which begins with an empty Redis and nobody connected. Links wait for every
+ * answer, unless a test pauses Redis or the file says `giveUpCalls`.
+ */
 export function redisBench(): Bench {
   const bench = new Bench();
+  waitForAnswers();
   beforeEach(() => bench.open());
   afterEach(async () => {
     jest.restoreAllMocks();

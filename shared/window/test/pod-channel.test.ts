@@ -6,6 +6,7 @@ import { createLogger } from "relay-runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { ownTime } from "../../../test/support/time.ts";
 import { until, watchLeaks } from "../../../test/support/until.ts";
+import { waitForAnswers } from "../../../test/support/use.ts";
 import { PodChannel } from "../src/channel/pod-channel.ts";
 import { ServerChannel } from "../src/channel/server-channel.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
@@ -18,6 +19,7 @@ import { IGNORED } from "./kit.ts";
 const logger = createLogger({ service: "test", level: "silent" });
 const redis = new TestRedis();
 const noLeaks = watchLeaks();
+waitForAnswers();
 
 /** Agents of the two partitions. */
 const [OF_FIRST, OF_SECOND] = [0, 1].map(agentOf) as [string, string];
@@ -63,7 +65,7 @@ test("What is published to a pod comes in line by line, whatever its partition",
   ];
   const withUnknown = ["of-a-later-version con_2 9 agent://eve", ...lines];
   await publisher.command("SPUBLISH", partitionKeys.podChannel(1, "pod-a"), withUnknown.join("\n"));
-  await channel.caughtUp();
+  await until("all lines came in", () => heard.length >= lines.length);
   expect(heard).toEqual(lines);
 });
 
@@ -138,8 +140,8 @@ test.each([
     await delay(2 * REDIS_LIMITS.disconnectTimeoutMs);
     await redis.resume();
     expect(await published).toBe(1);
+    await until("it comes in", () => heard.length > 0);
     await until("the server answers", () => publisher.up && channel.isReadyFor(OF_FIRST));
-    await channel.caughtUp(OF_FIRST);
     expect(heard).toEqual(["promised"]);
   } finally {
     await redis.resume();
