@@ -71,9 +71,6 @@ export const MAX_RETIRED = 2;
 /** After this long, a close handshake without an answer is given up, and the connection cut off. */
 export const CLOSE_WITHIN_MS = 1000;
 
-/** How long an agent that ends looks up senders of what came in before. One look-up has a second. */
-export const LAST_LOOK_UPS_MS = 2000;
-
 /** The longest wait that a relay which drains may ask for. */
 export const DRAINING_CAP_MS = 30_000;
 
@@ -175,6 +172,8 @@ export const SESSION_RECORDS = { max: 1000, maxOfAKind: 4, maxBytes: 8_388_608 }
 export const LOOK_UP = {
   /** How long a delivery waits for one. */
   waitMs: 1000,
+  /** How long an agent that ends looks up senders of what came in before. */
+  lastMs: 2000,
   /** One; its wait for its turn is part of its time. */
   answer: { timeoutMs: 3000, maxBytes: 65_536 },
   againAfterMs: 300_000,

@@ -7,7 +7,7 @@ import { RelayError } from "./errors.ts";
 import { FirstStart } from "./first-start.ts";
 import { HttpClient } from "./http-client.ts";
 import { Inbox } from "./inbox.ts";
-import { LAST_LOOK_UPS_MS, MAX_PENDING } from "./limits.ts";
+import { LOOK_UP, MAX_PENDING } from "./limits.ts";
 import type { ConnectorOptions } from "./options.ts";
 import { OwnEnvelopes } from "./own-envelopes.ts";
 import { Peers } from "./peers.ts";
@@ -105,7 +105,7 @@ export class Parts {
     this.firstStart.stop();
     this.sendQueue.pause();
     // Without look-ups checks end at once, however many a relay has them wait for.
-    const timer = setTimeout(() => this.#peers.stop(), LAST_LOOK_UPS_MS);
+    const timer = setTimeout(() => this.#peers.stop(), LOOK_UP.lastMs);
     this.inbox.afterDeliveries(() => {
       clearTimeout(timer);
       this.#peers.stop();

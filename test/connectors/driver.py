@@ -1,7 +1,7 @@
 """The connector for Python behind the protocol of `driver-process.ts`. Translates names, decides nothing.
 
-Two limits differ from the product's, for credentials and for the manifest: a look-up may take 60 s, and a delivery
-waits for it as long. A busy machine may answer later than the product waits.
+A busy machine may answer later than the product waits. So some limits differ from the product's. A look-up may take
+60 s. A delivery waits for it as long. A start presents a key that the relay does not know until it ends.
 """
 
 import asyncio
@@ -12,12 +12,23 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agent_relay_connector import Accepted, Connector, Delivery, Presence, RelayError, Trust, relay_manifest, verify_receipt
+from agent_relay_connector import (
+    Accepted,
+    Connector,
+    Delivery,
+    Presence,
+    RelayError,
+    Trust,
+    first_start,
+    relay_manifest,
+    verify_receipt,
+)
 from agent_relay_connector.credentials import sender_credentials
 
 for module in (relay_manifest, sender_credentials):
     for time in ("LOOK_UP_WAIT_S", "LOOK_UP_TIMEOUT_S"):
         setattr(module, time, 60.0)
+setattr(first_start, "UNKNOWN_KEY_PRESENTED_S", float("inf"))
 
 connectors: dict[str, Connector] = {}
 deliveries: list[Delivery] = []
@@ -123,7 +134,7 @@ def presence_of(presence: Presence) -> dict[str, Any]:
 
 
 async def check_online(connector: Connector, given: dict[str, Any]) -> dict[str, Any]:
-    return presence_of(await connector.check_online(**call_options(given)))
+    return presence_of(await connector.check_online(**call_options({"timeout_ms": 60_000, **given})))
 
 
 async def wait_online(connector: Connector, given: dict[str, Any]) -> dict[str, Any]:

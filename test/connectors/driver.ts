@@ -8,19 +8,19 @@ import {
   RelayError,
   verifyReceipt,
 } from "../../connector/src/index.ts";
-import { LOOK_UP, MANIFEST } from "../../connector/src/limits.ts";
+import { FIRST_START, LOOK_UP, MANIFEST, ONLINE_LOOK } from "../../connector/src/limits.ts";
 import type { Frame } from "../support/agent.ts";
 
 /**
- * The connector for TypeScript behind the protocol of `driver-process.ts`. Translates names, decides nothing. Two limits differ
- * from the product's, for credentials and for the manifest: a look-up may take 60 s, and a delivery waits for it as long. A busy
- * machine may answer later than the product waits.
+ * The connector for TypeScript behind the protocol of `driver-process.ts`. Translates names, decides nothing. A busy machine
+ * may answer later than the product waits. So some limits differ from the product's. A look-up may take 60 s. A delivery and
+ * the end of an agent wait for it as long. A start presents a key that the relay does not know until it ends.
  */
 
-for (const times of [LOOK_UP, MANIFEST]) {
-  Object.assign(times, { waitMs: 60_000 });
-  Object.assign(times.answer, { timeoutMs: 60_000 });
-}
+for (const { answer } of [LOOK_UP, MANIFEST, ONLINE_LOOK]) Object.assign(answer, { timeoutMs: 60_000 });
+for (const times of [LOOK_UP, MANIFEST]) Object.assign(times, { waitMs: 60_000 });
+Object.assign(LOOK_UP, { lastMs: 60_000 });
+Object.assign(FIRST_START, { unknownKeyMs: Number.POSITIVE_INFINITY });
 
 const connectors = new Map<string, Connector>();
 const deliveries: Delivery[] = [];

@@ -28,7 +28,7 @@ async function perform({ scenario }: Run, cast: Cast): Promise<void> {
     await cast.start();
     const performance = new Performance(cast);
     const started = Object.entries(scenario.agents).filter(([, { starts }]) => starts !== false);
-    await Promise.all(started.map(([name]) => performance.start(name)));
+    await Promise.all(started.map(([name]) => cast.call(name, "start", {})));
     for (const [n, step] of scenario.steps.entries()) {
       await performance.step(step).catch((error) => {
         throw new Error(`Step ${n + 1}, ${JSON.stringify(step)}: ${error.message}`, { cause: error });
