@@ -99,8 +99,13 @@ describe("relay send, beside a relay listen of its agent,", () => {
 
   test("as text says the outcome, too, where something was to be sent", async () => {
     await line.listen("alice");
-    await line.stage.online("bob-hmac", line.url);
-    const unknown = await line.run(["ask", ...as("alice"), BOB, HELLO, "--timeout", "1"]);
+    const bob = await line.stage.online("bob-hmac", line.url);
+    const waits = new Waits();
+    const asking = line.run(["ask", ...as("alice"), BOB, HELLO, "--timeout", "3000"]);
+    await next(bob);
+    await waits.begun(2_900_000, 2_999_999);
+    waits.endBetween(2_900_000, 3_000_000);
+    const unknown = await asking;
     const { stderr } = await line.run(["send", ...as("alice"), BOB, "hi"]);
     expect(unknown.stderr).toContain("Outcome: unknown.");
     expect(stderr).not.toContain("utcome");
