@@ -45,9 +45,11 @@ describe("a journey", () => {
 
   test("is one over all services that the visitor used, in the order of its actions whoever writes first", async () => {
     const other = new Counters({ link: pod.link, window: pod.window });
+    // A minute before: what Redis notes of an action is as exact as the call that brings it is fast.
+    const minuteAgo = performance.now() - 60_000;
+    const clock = jest.spyOn(performance, "now").mockReturnValue(minuteAgo);
     counters.view("trafficDaily", "visitor-1");
-    const atOther = performance.now() + 2;
-    await until("time passes", () => performance.now() > atOther);
+    clock.mockRestore();
     other.act("requestSession", "visitor-1");
     await other.flush();
     await counters.flush();
