@@ -14,10 +14,7 @@ import {
 import { AGENT_ID_PATTERN } from "../wire/ids.ts";
 import { ENVELOPE_LIMITS } from "../wire/limits.ts";
 
-/**
- * Schemas of envelopes, made from the table of members that connectors also check with.
- * Source: docs/protocol.md#envelopes.
- */
+// Schemas of envelopes, made from the table of members in wire/envelope.ts. Source: docs/protocol.md#envelopes.
 
 function text({ pattern, says, min, max }: TextRule): z.ZodString {
   let schema = pattern === undefined ? z.string() : z.string().regex(pattern, says);

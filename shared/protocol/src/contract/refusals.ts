@@ -22,8 +22,6 @@ export function partRefusal(place: Place): PartRefusal {
   };
 }
 
-/** Text of a `rate_limited`: the limit that was reached, and how long to wait. Source: docs/protocol.md#http. */
-
 /** By limit: its name in the manifests if they publish it, and its subject. */
 const LIMITS = {
   api_key_requests: ["gateway_requests_per_minute", "of this API key on this endpoint"],
@@ -41,7 +39,7 @@ const LIMITS = {
 /** Limits of session requests, named as in `relay_limits_total`. */
 export type SessionLimit = "opened_sessions" | "key_opened_sessions" | "pending_sessions" | "agent_pending_sessions";
 
-/** Parts of a refusal, for a problem document and an error frame alike. */
+/** Text of a `rate_limited`: the limit that was reached, and how long to wait. Source: docs/protocol.md#http. */
 interface RateRefusal {
   readonly detail: string;
   readonly hint: string;

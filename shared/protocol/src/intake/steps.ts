@@ -43,7 +43,7 @@ function parse(text: string): { readonly value: unknown } | undefined {
 }
 
 /**
- * Checks of an envelope: decode → clock → key → shape → destination → size → signature → authority. Websocket and
+ * Checks of an envelope: decode → clock → credential → key → shape → destination → size → signature → authority. Websocket and
  * self-test share them. The costly steps, schema and canonical text, come after the key. So only a sender that names a
  * valid key can cause their cost. Source: docs/protocol.md#envelopes, docs/protocol.md#signatures,
  * docs/protocol.md#keys.

@@ -13,8 +13,7 @@ export function decodeBase64url(text: string): Buffer | undefined {
   return bytes.toString("base64url") === text ? bytes : undefined;
 }
 
-/** Forbidden points of the two curves: their order divides 8. All their encodings are refused. Keys have 32 bytes. */
-
+/** 2^255 − 19. Of the two curves, points whose order divides 8 are forbidden, in all their encodings. */
 const FIELD_PRIME = 2n ** 255n - 19n;
 
 /**

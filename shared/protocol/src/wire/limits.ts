@@ -176,7 +176,7 @@ export const HTTP_LIMITS = {
   publicRequestsPerMinute: 600,
   idempotencyKeyCharacters: 128,
   idempotencyMs: 600_000,
-  /** How long a client waits if Redis is unreachable. */
+  /** How long a client waits after a refusal that passes and names no other time, such as `unavailable`. */
   unavailableRetryAfterMs: 1000,
   /** Requests of one connection that wait for earlier answers. */
   waitingRequests: 16,

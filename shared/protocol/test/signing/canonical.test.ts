@@ -1,7 +1,12 @@
 import { describe, expect, test } from "@jest/globals";
 import { fc } from "../../../../test/support/fast-check.ts";
 import { canonicalText, signedText } from "../../src/signing/canonical.ts";
-import type { JsonObject, UnsignedEnvelope } from "../../src/wire/envelope.ts";
+import {
+  CANONICAL_SIGNING_ORDER,
+  ENVELOPE_MEMBERS,
+  type JsonObject,
+  type UnsignedEnvelope,
+} from "../../src/wire/envelope.ts";
 import { parseJson } from "../../src/wire/json.ts";
 import { JCS_SAMPLES } from "./jcs-samples.ts";
 
@@ -33,6 +38,14 @@ function reversed(value: unknown): unknown {
 }
 
 describe("The canonical text", () => {
+  test("holds every member of an envelope but the signature, in signing order", () => {
+    const whole = { ...ENVELOPE, task_id: "task-1" };
+    const { sig: _, ...members } = ENVELOPE_MEMBERS;
+    const signed = Object.keys(parseJson(canonicalText(whole)) as object);
+    expect(signed).toEqual([...CANONICAL_SIGNING_ORDER]);
+    expect(signed.toSorted()).toEqual([...Object.keys(members), "type", "payload"].toSorted());
+  });
+
   test("is the protocol's example, byte for byte", () => {
     expect(canonicalText(ENVELOPE)).toBe(
       '{"id":"env-1","type":"message.send","from":"agent://alice","to":"agent://bob","payload":{"message":"hi"},"ts":1790000000000,"key_id":"alice-1"}',

@@ -45,12 +45,12 @@ end
 
 -- Returns the agents' routes, and which digests the guard has, by bucket.
 local function look_up()
-  local agents, at_target, known = {}, {}, {}
+  local agents, digests_of, known = {}, {}, {}
   for i = FIRST, #ARGV, EACH do
     agents[#agents + 1] = ARGV[i + 3]
-    append(list_of(at_target, KEYS[tonumber(ARGV[i + 1])]), ARGV[i + 2])
+    append(list_of(digests_of, KEYS[tonumber(ARGV[i + 1])]), ARGV[i + 2])
   end
-  for bucket, list in pairs(at_target) do
+  for bucket, list in pairs(digests_of) do
     known[bucket] = {}
     for n, is_there in ipairs(redis.call('SMISMEMBER', bucket, unpack(list))) do known[bucket][list[n]] = is_there == 1 end
   end

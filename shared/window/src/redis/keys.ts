@@ -69,7 +69,7 @@ export const controlKeys = {
   connections: `${CONTROL_PREFIX}connections`,
 } as const;
 
-/** Adds each key once to the keys of a script. @returns a function that tells the place of a key in KEYS. */
+/** Adds keys to those of a script, each once over all calls of the returned function. @returns a function that tells the place of a key in KEYS. */
 export function keyNumbers(keys: string[]): (key: string) => number {
   const numbers = new Map<string, number>();
   return (key) => {

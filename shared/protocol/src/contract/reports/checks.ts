@@ -41,7 +41,7 @@ export const Diagnostics = z.strictObject({
       .int()
       .meta({ description: "Those of stale_agents that have been stale for more than 120 s." }),
     offline_agents: z.int(),
-    connections: z.int().meta({ description: "Open websockets of all pods, as each told within 2.5 s." }),
+    connections: z.int().meta({ description: "Open websockets of all pods, as each told within 3.5 s." }),
   }),
   counters: TrafficTotals,
   published_envelopes_by_minute: PublishedByMinute,

@@ -1,6 +1,6 @@
 -- How many agents a principal may bring. Agents with keys of their own in the keys file are not limited. `batch` has by
 -- the key of a principal's agents: brought, what is still to be added, as ZADD takes it; and room, how many more agents
--- fit before they must be counted again. `adds` is the option of ZADD: GT keeps a later time, CH changes nothing.
+-- fit before they must be counted again. `adds` is the option of ZADD: GT keeps a later time, CH writes any time.
 -- Uses  lib/time
 
 -- Adds the agents that the batch brought, in one command.

@@ -3,10 +3,10 @@
 --   session    `status delivery created_at ttl requester target`, then, once decided, ` decided_at decided_by`.
 --              status: p, a or r: pending, approved, rejected. delivery: the target's status at acceptance, o, s or n:
 --              online, stale, not_seen. decided_by: the digest of the decision's text.
---   asked      lines about one target. First its last proof, `accepted_at source requester session`, or an empty line;
---              source is g (gateway) or w (websocket). Then its pending sessions, oldest first,
---              `session created_at ttl principal requester`, the principal as a digest. Decided sessions, and those that
---              gave way to newer ones, are not in it.
+--   asked      lines about one target. First its last proof while it was online, `accepted_at source requester session`,
+--              then ` within` if one principal speaks for both; or an empty line. source is g (gateway) or w (websocket).
+--              Then its pending sessions, oldest first, `session created_at ttl principal requester`, the principal as a
+--              digest. Decided sessions, and those that gave way to newer ones, are not in it.
 --   decided    a decision that its requester has not received yet: `session status decided_at target`.
 -- Uses  lib/time
 
