@@ -23,7 +23,7 @@ import {
   UNDONE,
 } from "./acceptance.ts";
 import { addresseeOf, decodeReply, encodeBatch } from "./acceptance-call.ts";
-import { type Preparable, prepare } from "./preparation.ts";
+import { decidedSessionOf, type Preparable, prepare } from "./preparation.ts";
 
 /** Span attributes of an outcome. Not for registers and heartbeats. Source: docs/operations.md#traces. */
 export function outcomeAttributes(acceptance: Acceptance): SpanAttributes {
@@ -311,5 +311,5 @@ function acceptSpanOf({ span, kind }: AcceptanceItem, partition: number): TraceS
 
 function sessionOf(item: AcceptanceItem, partition: number): string {
   if (item.kind === "session_request") return sessionIdOf(item.text, partition);
-  return item.kind === "session_decision" ? (item.envelope.payload.session_id as string) : "";
+  return item.kind === "session_decision" ? decidedSessionOf(item.envelope) : "";
 }

@@ -69,7 +69,7 @@ async function bindClaim({ digest, bodyDigest }: Claim, { link, window }: Contex
  * @throws ServiceError `unavailable`.
  */
 async function prepareDecision(item: Preparable, context: Context): Promise<PreparedDecision | Acceptance> {
-  const partition = partitionOfSession(sessionIdOf(item.envelope), context.window.partitions);
+  const partition = partitionOfSession(decidedSessionOf(item.envelope), context.window.partitions);
   if (partition === undefined) return { outcome: "unknown_session" };
   const reserved = await reserve(item, context);
   if (reserved === "clock_skew") return { outcome: reserved };
@@ -96,7 +96,7 @@ async function decide(
   wanted: SessionState | "-",
   { link, window, proofFreshnessMs }: Context,
 ): Promise<PreparedDecision | Acceptance> {
-  const sessionId = sessionIdOf(envelope);
+  const sessionId = decidedSessionOf(envelope);
   const { from: target, to: requester } = envelope;
   return await window.inWindow(async ({ id, keys }) => {
     const { session, pending, principalPrefix } = keys.partition(p);
@@ -147,7 +147,8 @@ function noneOutOfReach(failure: unknown): Counted {
   return [0, 0, 0, 0];
 }
 
-function sessionIdOf({ payload }: UnsignedEnvelope): string {
+/** The session that a decision names. */
+export function decidedSessionOf({ payload }: UnsignedEnvelope): string {
   return payload.session_id as string;
 }
 
