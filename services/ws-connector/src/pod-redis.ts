@@ -28,7 +28,6 @@ export function createPodRedis(settings: WsConnectorSettings, pod: string, logge
   const reachLog = new ReachLog({ link, partitions, logger });
   const epochs = new KnownEpochs(partitions);
   const shared = { link, window, pod, epochs, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
-  let isStopped = false;
   return {
     pod,
     link,
@@ -42,11 +41,11 @@ export function createPodRedis(settings: WsConnectorSettings, pod: string, logge
     congestionMarks: new CongestionMarks({ link, window, pod }),
     shares: new PrincipalShares({ link, partitions, pod }),
     presenceStore: new PresenceStore({ link, window, offlineAfterMs }),
-    async start(): Promise<void> {
-      for (const part of [link, channel, reachLog, window]) if (!isStopped) await part.start();
+    /** @param isStopped asked before each part starts. */
+    async start(isStopped: () => boolean): Promise<void> {
+      for (const part of [link, channel, reachLog, window]) if (!isStopped()) await part.start();
     },
     async stop(): Promise<void> {
-      isStopped = true;
       for (const part of [reachLog, window, channel, link]) await part.stop();
     },
   };

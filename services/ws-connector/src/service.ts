@@ -124,13 +124,14 @@ export function createWsConnector(
   });
 
   let stopped: Promise<void> | undefined;
+  const isStopped = () => stopped !== undefined;
 
   async function start(): Promise<void> {
     await Promise.all([keys.start(), verifier.start(), audit.start(), tracing.start()]);
     revocation.start();
-    if (stopped === undefined) await admin?.start();
-    await redis.start();
-    if (stopped !== undefined) return;
+    if (!isStopped()) await admin?.start();
+    await redis.start(isStopped);
+    if (isStopped()) return;
     tasks.start();
     connections.takeNew();
   }
