@@ -117,13 +117,13 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         text = self.old.draft({"id": "x", "type": "message.send", "from": "agent://a", "to": "agent://b", "payload": {}})
         with self.assertRaises(RelayError) as raised:
             await self.queue.add("x", "message.send", "agent://b", text, 0.02)
-        self.assertEqual(raised.exception.message, "No answer came in time. There is no connection to the relay.")
+        self.assertIn("There is no connection to the relay.", raised.exception.message)
         self.failure = RelayError("unreachable", "Connection refused.", "Start the relay.")
         with self.assertRaises(RelayError) as raised:
             await self.queue.add("y", "message.send", "agent://b", text, 0.02)
         error = raised.exception
         self.assertEqual((error.code, error.outcome, error.hint), ("timeout", "refused", "Start the relay."))
-        self.assertEqual(error.message, "No answer came in time. Connection refused.")
+        self.assertIn("Connection refused.", error.message)
         self.assertIs(error.__cause__, self.failure)
 
     async def test_goes_out_where_there_is_no_key_to_seal_to_the_same_agent_before(self) -> None:

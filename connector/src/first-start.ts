@@ -140,7 +140,7 @@ export class FirstStart {
   /** With why the last attempt failed. */
   #timeout(): RelayError {
     const cause = this.#failure;
-    const details = cause && { message: `No answer came in time. ${cause.message}`, hint: cause.hint, cause };
+    const details = cause && { message: `The time for the start is over. ${cause.message}`, hint: cause.hint, cause };
     return new RelayError("timeout", details);
   }
 

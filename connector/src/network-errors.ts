@@ -17,7 +17,7 @@ const entry = (why: string, hint: string, retry: Retry): NetworkError => ({ why,
 
 const REFUSED_HINT = "Start the relay, or correct the host and port of its address.";
 const NAME_HINT =
-  "Correct the host of the relay's address, or wait until this machine's DNS knows it. Behind a proxy set HTTPS_PROXY, for http:// HTTP_PROXY.";
+  "Correct the host of the relay's address, or wait until this machine's DNS knows it. Behind a proxy set HTTPS_PROXY, for http:// HTTP_PROXY, and leave the host out of NO_PROXY.";
 const NETWORK_HINT = "Check this machine's network, and firewalls between it and the relay.";
 const SELF_SIGNED_HINT =
   "Give the relay a public certificate, or have Node trust its authority: NODE_EXTRA_CA_CERTS=ca.pem.";
@@ -112,7 +112,7 @@ export function wasNeverSent(failed: FailedRequest): boolean {
 
 const PATH_HINT = "Correct the path of the relay's address; a proxy in front must pass its websocket on.";
 const EDGE_HINT =
-  "An edge in front of the relay refuses this client, such as Envoy while no pod is ready, or a proxy that authenticates. Or the relay's RELAY_ALLOWED_ORIGINS does. Ask the operator.";
+  "An edge in front of the relay refuses this client. Envoy does so while no pod is ready, and it passes. If it lasts, ask the operator.";
 const REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://.";
 const NOWHERE_HINT = "It does not say where to. Correct the relay's address; http:// often becomes https://.";
 const UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades.";

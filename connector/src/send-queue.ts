@@ -173,7 +173,7 @@ export class SendQueue {
     if (this.#writer !== undefined) return undefined;
     const cause = this.#options.whyAway();
     const why = cause?.message ?? "There is no connection to the relay.";
-    return { message: `No answer came in time. ${why}`, ...(send.mayBeAccepted ? {} : { hint: cause?.hint }), cause };
+    return { message: `The time for it is over. ${why}`, ...(send.mayBeAccepted ? {} : { hint: cause?.hint }), cause };
   }
 
   #fail(send: PendingSend, code: ErrorCode, details: ErrorDetails = {}): void {

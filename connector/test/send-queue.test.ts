@@ -290,12 +290,12 @@ describe("A send that ends without an answer", () => {
 
   test("as there was no connection all the time says so, and why as far as that is known", async () => {
     const unknown = await errorOf(add("a", { timeoutMs: 20 }));
-    expect(unknown.message).toBe("No answer came in time. There is no connection to the relay.");
+    expect(unknown.message).toContain("There is no connection to the relay.");
     scene.failure = new RelayError("unreachable", { message: "Connection refused.", hint: "Start the relay." });
     expect(await errorOf(add("b", { timeoutMs: 20 }))).toMatchObject({
       code: "timeout",
       outcome: "refused",
-      message: "No answer came in time. Connection refused.",
+      message: expect.stringContaining("Connection refused."),
       hint: "Start the relay.",
       cause: scene.failure,
     });

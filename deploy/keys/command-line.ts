@@ -43,7 +43,7 @@ export function parseCommandLine(args: string[]) {
 export function oneAgentOf({ agent = [] }: Options): string {
   const [id = "", ...more] = agent;
   if (!AGENT_ID_PATTERN.test(id) || more.length > 0) {
-    throw new UsageError("--agent is required: one agent id, such as agent://alice.");
+    throw new UsageError("--agent takes one agent id, such as agent://alice.");
   }
   return id;
 }

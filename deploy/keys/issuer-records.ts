@@ -44,7 +44,7 @@ export function withKeys(issuers: Issuers, name: string, keys: readonly IssuerKe
   const record = issuerNamed(issuers, name);
   const known = new Set(record.keys.map(({ public_key }) => public_key));
   const added = keys.filter(({ public_key }) => !known.has(public_key));
-  if (added.length === 0) throw new Error(`Issuer ${name} has these keys already.`);
+  if (added.length === 0) throw new Error(`Issuer ${name} has these keys already. Nothing was changed.`);
   return replaced(issuers, { ...record, keys: [...record.keys, ...added] });
 }
 

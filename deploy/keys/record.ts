@@ -59,9 +59,9 @@ function otherFile(value: unknown, what: string): string | undefined {
   const has = (...members: readonly string[]) =>
     typeof value === "object" && value !== null && members.every((member) => Object.hasOwn(value, member));
   if (has("issuer", "private_key"))
-    return "the private file of an issuer: keep it away from the relay. Its public record, which relay issuer new printed, goes to add-issuer.";
+    return "the private file of an issuer: keep it away from the relay. Its public record, which relay issuer new printed, goes to npm run keys -- add-issuer.";
   if (has("agent_id", "private_key") || has("agent_id", "secret"))
-    return "an agent's key file, with its private key: it stays with the agent. Give the record that relay keygen printed.";
+    return "an agent's key file, with its private key: it stays with the agent. Its public record, which relay keygen printed, goes to npm run keys -- add.";
   if (has("issuer", "keys") && what !== "issuer")
     return "the public record of an issuer: npm run keys -- add-issuer takes it.";
   if (has("key_id", "agents") && what === "issuer")

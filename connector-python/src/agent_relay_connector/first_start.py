@@ -114,7 +114,7 @@ class FirstStart:
         if cause is None:
             self._ended(RelayError("timeout"))
             return
-        error = RelayError("timeout", f"No answer came in time. {cause.message}", cause.hint)
+        error = RelayError("timeout", f"The time for the start is over. {cause.message}", cause.hint)
         error.__cause__ = cause
         self._ended(error)
 

@@ -77,7 +77,7 @@ _NO_HTTP = NetworkError(
 _SILENT = NetworkError("the host does not answer", _NETWORK_HINT, "later")
 _NAME_HINT = (
     "Correct the host of the relay's address, or wait until this machine's DNS knows it. "
-    "Behind a proxy set HTTPS_PROXY, for http:// HTTP_PROXY."
+    "Behind a proxy set HTTPS_PROXY, for http:// HTTP_PROXY, and leave the host out of NO_PROXY."
 )
 _UNKNOWN_HOST = NetworkError("unknown host", _NAME_HINT, "later")
 _UNRESOLVED = NetworkError("the host name could not be resolved", _NAME_HINT, "later")
@@ -144,8 +144,8 @@ _BY_VERIFY_CODE = {
 
 _PATH_HINT = "Correct the path of the relay's address; a proxy in front must pass its websocket on."
 _EDGE_HINT = (
-    "An edge in front of the relay refuses this client, such as Envoy while no pod is ready, or a proxy that "
-    "authenticates. Or the relay's RELAY_ALLOWED_ORIGINS does. Ask the operator."
+    "An edge in front of the relay refuses this client. Envoy does so while no pod is ready, and it passes. "
+    "If it lasts, ask the operator."
 )
 _REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://."
 _NOWHERE_HINT = "It does not say where to. Correct the relay's address; http:// often becomes https://."

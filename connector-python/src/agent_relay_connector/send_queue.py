@@ -190,7 +190,7 @@ class SendQueue:
         cause = self._why_away()
         why = "There is no connection to the relay." if cause is None else cause.message
         hint = None if cause is None or send.may_be_accepted else cause.hint
-        error = RelayError("timeout", f"No answer came in time. {why}", hint)
+        error = RelayError("timeout", f"The time for it is over. {why}", hint)
         error.__cause__ = cause
         return error
 
