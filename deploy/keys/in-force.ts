@@ -19,12 +19,12 @@ export interface Change {
   readonly seen?: string;
 }
 
-/** The keys file is changed, and a relay that runs does not have the change in time. */
+/** The keys file is changed, and a relay that runs does not have the change in time, or another address was named in its place. */
 export class NotInForceError extends Error {}
 
 /**
  * Waits until a change is in force at the relay that is asked. @returns what is in force, in a sentence.
- * @throws {NotInForceError} after the wait.
+ * @throws {NotInForceError} after the wait, and at once for a redirect.
  */
 export async function untilInForce({ verb, what, ask, seen }: Change, wait: Wait): Promise<string> {
   const { url, waitMs } = wait;

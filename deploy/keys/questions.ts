@@ -7,7 +7,7 @@ import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 import { z } from "zod";
 import type { Wait } from "./command-line.ts";
-import type { Change } from "./in-force.ts";
+import { type Change, NotInForceError } from "./in-force.ts";
 import { type Claims, unsignedToken } from "./issue.ts";
 import { issuerNamed } from "./issuer-records.ts";
 import { newOkpKey } from "./okp-key.ts";
@@ -178,14 +178,21 @@ async function gatewayAnswer(register: Register, url: string): Promise<Answer | 
   return await answerOf(`${url}${SURFACES.selfTest.path}`, { ...POST, body: textOf(register) });
 }
 
-/** Undefined when no relay answers. */
+/** Undefined when no relay answers. @throws {NotInForceError} for a redirect: an API key is for this address alone. */
 async function answerOf(url: string, init?: RequestInit): Promise<(Answer & { readonly status: number }) | undefined> {
   try {
-    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+    const response = await fetch(url, { ...init, redirect: "manual", signal });
+    if (response.status >= 300 && response.status < 400) throw new NotInForceError(redirected(url, response.status));
     return { ...answerIn(await response.text()), status: response.status };
-  } catch {
+  } catch (error) {
+    if (error instanceof NotInForceError) throw error;
     return undefined;
   }
+}
+
+function redirected(url: string, status: number): string {
+  return `The keys file is changed, but ${url} answers with a redirect (${status}), which is not followed. Name the address of the relay itself with --url; http:// often becomes https://.`;
 }
 
 /** Undefined when no relay answers. One that greets, and no more, does not tell. */

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
 import { WebSocketServer } from "ws";
 import { parseCommandLine, waitOf } from "../../deploy/keys/command-line.ts";
+import { NotInForceError } from "../../deploy/keys/in-force.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
 import { ofKey, ofNewApiKey, ofRevokedApiKey } from "../../deploy/keys/questions.ts";
 import { runProgram } from "../support/pod-process.ts";
@@ -23,6 +24,8 @@ const refusal = (code: string) => JSON.stringify({ frame: "error", code });
 
 /** What it answers over HTTP. */
 let http: { status: number; body: unknown };
+/** That were asked of it. */
+let paths: (string | undefined)[];
 /** The frames that it sends to each websocket; undefined where it has none. */
 let frames: string[] | undefined;
 
@@ -31,8 +34,12 @@ let server: ReturnType<typeof createServer>;
 let url: string;
 
 beforeEach(async () => {
-  server = createServer((_, response) => {
-    response.writeHead(http.status, { "content-type": "application/json" }).end(JSON.stringify(http.body));
+  paths = [];
+  server = createServer((request, response) => {
+    paths.push(request.url);
+    response
+      .writeHead(http.status, { "content-type": "application/json", location: "/elsewhere" })
+      .end(JSON.stringify(http.body));
   });
   server.on("upgrade", (request, socket, head) => {
     // Whoever has read the answer may reset the connection.
@@ -69,6 +76,16 @@ describe("An API key that was made", () => {
     expect(await ofNewApiKey(record, apiKey).ask?.({ url, waitMs: 1 })).toEqual({ gateway });
   });
 });
+
+test.each([302, 307])(
+  "An API key is not sent where a redirect (%s) leads, and is not in force by it",
+  async (status) => {
+    http = { status, body: { code: "invalid_request" } };
+    const { record, apiKey } = makeApiKey(TERMS);
+    await expect(ofNewApiKey(record, apiKey).ask?.({ url, waitMs: 1 })).rejects.toThrow(NotInForceError);
+    expect(paths).toEqual(["/v1/messages/send"]);
+  },
+);
 
 describe("An API key that was revoked", () => {
   test.each<[number, unknown, boolean | undefined]>([
