@@ -71,6 +71,13 @@ const TLS_ERRORS: readonly (readonly [words: RegExp, NetworkError])[] = [
   [/./, entry("the TLS handshake failed", UNKNOWN_HINT, "later")],
 ];
 
+/** Of Node's parser. Any other fault of an answer may be that of one: an edge may write it while its relay is away. */
+const NO_HTTP_CODES: ReadonlySet<unknown> = new Set([
+  "HPE_INVALID_CONSTANT",
+  "HPE_INVALID_VERSION",
+  "HPE_INVALID_STATUS",
+]);
+
 /** No connection came about. */
 const UNCONNECTED: ReadonlySet<unknown> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
@@ -99,7 +106,7 @@ export function networkErrorOf({ name, code, message, networkError }: FailedRequ
   // A DOMException has a number.
   if (typeof code !== "string") return entry("the connection failed", UNKNOWN_HINT, "later");
   if (Object.hasOwn(NETWORK_ERRORS, code)) return NETWORK_ERRORS[code] as NetworkError;
-  if (/^HPE_(?!HEADER_OVERFLOW)/.test(code)) return NO_HTTP;
+  if (NO_HTTP_CODES.has(code)) return NO_HTTP;
   const words = code === "EPROTO" ? `${code} ${message}` : code;
   const tlsError = /^(?:EPROTO|ERR_SSL_)/.test(code) ? TLS_ERRORS.find(([pattern]) => pattern.test(words)) : undefined;
   return tlsError?.[1] ?? entry(`the connection failed (${code})`, UNKNOWN_HINT, "later");

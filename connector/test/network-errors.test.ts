@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import type { RelayError } from "../src/errors.ts";
 import {
   networkErrorOf,
   noRelayAt,
@@ -49,6 +50,8 @@ const FITS: readonly (readonly [
   [{ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }, /intermediate certificates/, "fix"],
   [{ code: "ERR_TLS_CERT_ALTNAME_INVALID" }, /host name/, "fix"],
   [{ code: "HPE_INVALID_CONSTANT" }, /host and port.*if the port speaks TLS, use https:/, "fix"],
+  [{ code: "HPE_INVALID_VERSION" }, /host and port/, "fix"],
+  [{ code: "HPE_INVALID_STATUS" }, /host and port/, "fix"],
   [{ code: "ERR_SSL_WRONG_VERSION_NUMBER" }, /plain http/, "fix"],
   [{ code: "ERR_SSL_PACKET_LENGTH_TOO_LONG" }, /plain http/, "fix"],
   [eproto("wrong version number"), /plain http/, "fix"],
@@ -166,15 +169,17 @@ describe("Why no websocket was opened is told as it is", () => {
   let server: Server;
   afterEach(() => void server.close());
 
-  async function reasonAt(protocol: string, listening: Server): Promise<string | undefined> {
+  const reasonAt = async (protocol: string, listening: Server) => (await errorAt(protocol, listening)).message;
+
+  async function errorAt(protocol: string, listening: Server): Promise<RelayError> {
     server = listening;
     await once(server.listen(0, "127.0.0.1"), "listening");
     const { port } = server.address() as AddressInfo;
     const url = `${protocol}://127.0.0.1:${port}/ws`;
-    const { promise, resolve } = Promise.withResolvers<string>();
+    const { promise, resolve } = Promise.withResolvers<RelayError>();
     const socket = new Socket(url, false, {
       frame: () => {},
-      closed: (_, failure) => resolve(unreachable(url, failure).message),
+      closed: (_, failure) => resolve(unreachable(url, failure)),
     });
     socket.open();
     return await promise;
@@ -187,6 +192,19 @@ describe("Why no websocket was opened is told as it is", () => {
   test("of a server that has older versions of TLS alone", async () => {
     const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const;
     expect(await reasonAt("wss", createTlsServer({ ...SELF_SIGNED, ...old }))).toContain("no version of TLS");
+  });
+
+  test.each([
+    ["a header without a colon", "HTTP/1.1 503 No\r\nno header\r\n\r\n"],
+    ["a space in the name of a header", "HTTP/1.1 503 No\r\na b: c\r\n\r\n"],
+    ["a control character", "HTTP/1.1 503 No\r\na: \x01\r\n\r\n"],
+    ["a header in two lines", "HTTP/1.1 503 No\r\na: b\r\n c\r\n\r\n"],
+    ["ends of lines without CR", "HTTP/1.1 503 No\na: b\n\n"],
+    ["two framings", "HTTP/1.1 503 No\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n"],
+    ["two lengths", "HTTP/1.1 503 No\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n"],
+  ])("of an answer of HTTP with %s, which ends no start", async (_, answer) => {
+    const edge = createTcpServer((socket) => void socket.on("error", () => {}).end(answer));
+    expect(await errorAt("ws", edge)).toMatchObject({ retry: "later", message: expect.stringContaining("HPE_") });
   });
 
   test("of a port that speaks something else", async () => {
