@@ -75,6 +75,23 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
         self.assertIn("answered with 503", error.message)
         self.assertEqual(error.retry_after, 7)
 
+    async def test_or_upgrades_to_no_websocket_is_told_as_one_that_refuses(self) -> None:
+        upgrade = "upgrade: websocket\r\nconnection: upgrade\r\n"
+        other = "upgrade: other\r\nconnection: upgrade\r\n"
+        for headers in ("", upgrade, f"{upgrade}sec-websocket-accept: x\r\n", other):
+
+            async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: str = headers) -> None:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(f"HTTP/1.1 101 Any\r\n{headers}\r\n".encode())
+                writer.close()
+
+            server = await asyncio.start_server(answer, "127.0.0.1")
+            async with server:
+                _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+            error = unreachable("ws://relay.example/ws", cause)
+            self.assertEqual((is_refused_upgrade(error), error.retry), (True, "fix"), headers)
+            self.assertIn("101, without the headers of a websocket", error.message)
+
     async def test_with_a_header_that_is_none_is_told_without_it(self) -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")

@@ -123,6 +123,7 @@ const EDGE_HINT =
 const REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://.";
 const NOWHERE_HINT = "It does not say where to. Correct the relay's address; http:// often becomes https://.";
 const UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades.";
+const UPGRADED_TO_ANOTHER = "101, without the headers of a websocket";
 const LATER_HINT = "The relay, or a proxy in front of it, has no room or is down";
 /** What servers of TLS, such as nginx, answer to plain HTTP. */
 const PLAIN_TO_TLS_HINT = "If the port speaks TLS, use https:// (or wss://). Else the server there must be a relay.";
@@ -137,7 +138,8 @@ export function mayPass(status: number): boolean {
 /** @param address that was asked, with the scheme of HTTP. */
 export function upgradeRefusal(answer: StrangeAnswer, address: URL): NetworkError {
   const { status } = answer;
-  const why = `the upgrade to a websocket was answered with ${shownAnswer(answer, address)}`;
+  const answered = status === 101 ? UPGRADED_TO_ANOTHER : shownAnswer(answer, address);
+  const why = `the upgrade to a websocket was answered with ${answered}`;
   const hint = hintOfStatus(answer, address) ?? (status === 404 ? PATH_HINT : UPGRADE_HINT);
   const told = mayPass(status) ? entry(why, hint, "later") : entry(why, `${pathHint(address)}${hint}`, "fix");
   return { ...told, retryAfterMs: retryAfterIn(answer) };

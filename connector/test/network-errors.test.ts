@@ -6,6 +6,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server } from "
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import type { RelayError } from "../src/errors.ts";
 import {
+  isRefusedUpgrade,
   networkErrorOf,
   noRelayAt,
   retryAfterOf,
@@ -205,6 +206,21 @@ describe("Why no websocket was opened is told as it is", () => {
   ])("of an answer of HTTP with %s, which ends no start", async (_, answer) => {
     const edge = createTcpServer((socket) => void socket.on("error", () => {}).end(answer));
     expect(await errorAt("ws", edge)).toMatchObject({ retry: "later", message: expect.stringContaining("HPE_") });
+  });
+
+  test.each([
+    ["no header", ""],
+    ["no accept", "upgrade: websocket\r\nconnection: upgrade\r\n"],
+    ["a wrong accept", "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: x\r\n"],
+    ["another protocol", "upgrade: other\r\nconnection: upgrade\r\n"],
+  ])("of a 101 with %s, which is a refused upgrade", async (_, headers) => {
+    const answer = `HTTP/1.1 101 Any\r\n${headers}\r\n`;
+    const error = await errorAt(
+      "ws",
+      createTcpServer((socket) => void socket.on("error", () => {}).end(answer)),
+    );
+    expect([isRefusedUpgrade(error), error.retry]).toEqual([true, "fix"]);
+    expect(error.message).toContain("101, without the headers of a websocket");
   });
 
   test("of a port that speaks something else", async () => {

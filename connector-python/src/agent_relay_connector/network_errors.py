@@ -46,6 +46,9 @@ def without_secrets(failure: Exception) -> Exception:
         # The library takes no older version of HTTP, and quotes it.
         return InvalidMessage(str(failure)) if ": HTTP/1." in str(failure.__cause__) else NotHttp(str(failure))
     status = _status_of(failure)
+    if status is None and isinstance(failure, InvalidHandshake) and not isinstance(failure, InvalidMessage):
+        # The library read the answer, and refuses its headers.
+        return UpgradeRefused(101, Headers())
     return failure if status is None else UpgradeRefused(status, _headers_of(failure))
 
 
@@ -256,8 +259,6 @@ def _reason(cause: BaseException, websocket: str) -> NetworkError:
         return _UNRESOLVED if cause.errno == socket.EAI_AGAIN else _UNKNOWN_HOST
     if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):
         return _SILENT
-    if isinstance(cause, InvalidHandshake):
-        return NetworkError("it does not speak websocket there", _UPGRADE_HINT, "fix")
     return _BY_ERRNO.get(getattr(cause, "errno", None) or 0, _OTHER)
 
 
@@ -328,7 +329,8 @@ def _without_secrets(location: str) -> str:
 
 def _upgrade_refusal(status: int, websocket: str, location: str | None, wait_s: float | None) -> NetworkError:
     to = _redirect_of(status, location, websocket)
-    why = f"the upgrade to a websocket was answered with {status}{to}"
+    answered = "101, without the headers of a websocket" if status == 101 else f"{status}{to}"
+    why = f"the upgrade to a websocket was answered with {answered}"
     hint = _hint_of_status(status, websocket, to, wait_s) or (_PATH_HINT if status == 404 else _UPGRADE_HINT)
     if may_pass(status):
         return NetworkError(why, hint, "later")

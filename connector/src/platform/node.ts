@@ -39,11 +39,16 @@ export function openWebSocket(url: string, usesProxy: boolean, events: WebSocket
   });
   websocket.on("open", () => {
     isOpen = true;
+    failure = undefined;
   });
   websocket.on("message", (data, isBinary) => isBinary || events.text(String(data)));
   websocket.on("unexpected-response", (_, { statusCode = 0, headers }) => {
     failure = { status: statusCode, headers };
     websocket.terminate();
+  });
+  // The library refuses one with wrong headers after this.
+  websocket.on("upgrade", ({ statusCode = 0, headers }) => {
+    failure = { status: statusCode, headers };
   });
   websocket.on("error", (error: FailedRequest) => {
     if (isOpen) websocket.terminate();
