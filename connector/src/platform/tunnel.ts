@@ -1,5 +1,4 @@
 import { connect, type Socket } from "node:net";
-import { unescape as decoded } from "node:querystring";
 import { PROXY } from "../limits.ts";
 import {
   type FailedRequest,
@@ -62,11 +61,17 @@ export async function tunnelTo(target: Target, named: NamedProxy, signal: AbortS
   });
 }
 
-/** Source: RFC 7617, section 2. */
+/** The proxy knows the encoding of user and password. Source: RFC 7617, section 2. */
 function requestFor({ place }: Target, { username, password }: URL): string {
-  const pair = Buffer.from(`${decoded(username)}:${decoded(password)}`).toString("base64");
+  const pair = decoded(`${username}:${password}`).toString("base64");
   const authorization = username || password ? `Proxy-Authorization: Basic ${pair}\r\n` : "";
   return `CONNECT ${place} HTTP/1.1\r\nHost: ${place}\r\n${authorization}\r\n`;
+}
+
+/** The bytes of a text in ASCII; a % that begins none is itself. */
+function decoded(text: string): Buffer {
+  const bytes = text.replace(/%([\da-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return Buffer.from(bytes, "latin1");
 }
 
 /** @param answer as far as it came. */

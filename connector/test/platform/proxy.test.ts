@@ -168,12 +168,17 @@ describe("Through a proxy", () => {
     }
   });
 
-  test("goes the password that its address has, which is decoded", async () => {
+  test.each([
+    ["us%40er:p%3Ass", "us@er:p:ss"],
+    ["caf%E9:p%FF", "caf\xe9:p\xff"],
+    ["100%:%zz", "100%:%zz"],
+    [":", ""],
+  ])("goes the password that its address has, which is decoded byte by byte: %s", async (given, decoded) => {
     await relay();
-    process.env.HTTP_PROXY = `http://us%40er:p%3Ass@127.0.0.1:${await proxy()}`;
+    process.env.HTTP_PROXY = `http://${given}@127.0.0.1:${await proxy()}`;
     await ask(`http://${RELAY}`);
     const [, pair = ""] = asked[0]?.headers["proxy-authorization"]?.split(" ") ?? [];
-    expect(Buffer.from(pair, "base64").toString()).toBe("us@er:p:ss");
+    expect(Buffer.from(pair, "base64").toString("latin1")).toBe(decoded);
   });
 
   test("comes what follows its answer from the relay, though other answers come before that", async () => {
