@@ -39,7 +39,7 @@ export async function* inputLines({ stdin, signal }: Input): AsyncGenerator<stri
 /**
  * The text of bytes that a person or their program wrote.
  * @param origin what they were read from, at the beginning of a sentence.
- * @throws {Failure} of the code, for UTF-16.
+ * @throws {Failure} of the code, for what is no UTF-8.
  */
 export function textIn(bytes: Uint8Array, origin: string, code = "usage"): string {
   const text = decodeText(bytes);

@@ -164,6 +164,10 @@ test("A file in UTF-16 without a byte order mark is not taken for UTF-8, unlike 
   for (const text of ["\0", "\0\0", "a\n\0"]) expect(decodeText(Buffer.from(text))).toBe(text);
 });
 
+test.each(["\xe9", '{"a":"\xff"}'])("A file in Latin-1 is not taken for UTF-8: %j", (text) => {
+  expect(decodeText(Buffer.from(text, "latin1"))).toBeUndefined();
+});
+
 const NOWHERE = "http://127.0.0.1:1";
 
 /** `npm run keys`, on a keys file that no relay reads. */

@@ -3,10 +3,15 @@ export const NOT_UTF_8 = "is not UTF-8; write it as UTF-8, in PowerShell with Se
 
 /**
  * The text of a file, or of standard input, that a person or their program wrote, without a byte order mark of UTF-8.
- * Undefined for UTF-16.
+ * Undefined for UTF-16, and for what is no UTF-8.
  */
 export function decodeText(bytes: Uint8Array): string | undefined {
-  return isUtf16(bytes) ? undefined : new TextDecoder().decode(bytes);
+  if (isUtf16(bytes)) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Of UTF-16: a byte order mark, as `>` of Windows PowerShell writes, or an ASCII character first, as in JSON. */
@@ -19,7 +24,7 @@ function isUtf16(bytes: Uint8Array): boolean {
 /**
  * The text of a file that a command reads, or of standard input.
  * @param origin what the bytes were read from, at the beginning of a sentence.
- * @throws {Error} for UTF-16, with what to do.
+ * @throws {Error} for what is no UTF-8, with what to do.
  */
 export function textIn(bytes: Uint8Array, origin: string): string {
   const text = decodeText(bytes);

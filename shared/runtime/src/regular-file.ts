@@ -13,7 +13,7 @@ export interface RegularFile {
 /**
  * Reads a file that the operator names, at start or while a service runs. A pipe would be waited for, by a thread that no stop ends; a
  * file far larger than any that is meant would take memory and event loop.
- * @throws {FileError} when it cannot be read, is no regular file, or is larger than `mostBytes`, or is UTF-16.
+ * @throws {FileError} when it cannot be read, is no regular file, or is larger than `mostBytes`, or is no UTF-8.
  */
 export async function readRegularFile(path: string, mostBytes: number): Promise<RegularFile> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(unreadable);
