@@ -195,7 +195,8 @@ async function revoke(file: string, ids: string[]): Promise<Outcome> {
   await editKeys(file, (keys) => {
     isListed = idsOf(keys).includes(id);
     if (!isListed && GATEWAY_KEY_ID_PATTERN.test(id)) return withRevokedGatewayKey(keys, id);
-    if (!isListed) throw new Error(`There is no key ${id}; list shows every key.`);
+    // It may be a secret, given for its id.
+    if (!isListed) throw new Error("There is no key of this id; list shows every key.");
     signingKey = keys.signing_keys.find((key) => key.key_id === id);
     return {
       ...keys,

@@ -126,6 +126,18 @@ describe("npm run keys", () => {
     },
   );
 
+  test("names the first of many wrong fields, and those unknown names alone that are no secret", async () => {
+    const secret = "x".repeat(43);
+    const unknown = { [secret]: 1, key_idd: 1, "a b": 1 };
+    const record = { key_id: "bob-1", alg: "ed25519", agents: Array(200_000).fill(1), ...unknown };
+    const { stderr } = await keysCommand(file, ["add"], JSON.stringify(record));
+    expect(stderr.length).toBeLessThan(3000);
+    expect(stderr).toMatch(/agents\[0\]: .*\n.* more are not shown\./s);
+    const { stderr: short } = await keysCommand(file, ["add"], JSON.stringify({ ...record, agents: ["agent://bob"] }));
+    expect(short).toContain('unknown names: "key_idd", 2 not shown.');
+    expect(stderr + short).not.toContain(secret);
+  });
+
   test("adds a record twice as it adds it once, and no other key of that id", async () => {
     const add = (publicKey: string) => {
       const record = { key_id: "bob-1", alg: "ed25519", public_key: publicKey, agents: ["agent://bob"] };
@@ -194,7 +206,12 @@ describe("npm run keys", () => {
     expect(await keys("revoke", "bob-1")).toMatchObject({ code: 0, stdout: "" });
     expect((await stored()).signing_keys).toEqual([]);
     expect((await stored()).api_keys).toEqual(before.api_keys);
-    expect(await keys("revoke", "bob-1")).toMatchObject({ code: 1, stderr: expect.stringContaining("bob-1") });
+  });
+
+  test("repeats no argument of revoke that is no id: it may be a secret", async () => {
+    const { code, stderr } = await keys("revoke", "SECRET");
+    expect([code, stderr]).toEqual([1, expect.stringContaining("list shows")]);
+    expect(stderr).not.toContain("SECRET");
   });
 
   test("loses no key when several are made at once", async () => {
