@@ -169,7 +169,9 @@ export function noRelayAt(base: string, answer: StrangeAnswer): NoRelay {
 /** Its status, and where it redirects to. */
 function shownAnswer(answer: StrangeAnswer, address: URL): string {
   const to = redirectOf(answer, address);
-  return to === undefined ? `${answer.status}` : `${answer.status}, a redirect to ${to}`;
+  if (to === undefined) return `${answer.status}`;
+  const shown = to.length > MOST_OF_LOCATION ? `${to.slice(0, MOST_OF_LOCATION)}…` : to;
+  return `${answer.status}, a redirect to ${shown}`;
 }
 
 function hintOfStatus(answer: StrangeAnswer, address: URL): string | undefined {
@@ -197,6 +199,9 @@ function pathHint({ protocol, host, pathname }: URL): string {
 
 /** In characters of RFC 3986 alone, and with a host after a scheme or //: others mean different places to different clients. */
 const LOCATION = /^(?!\/\/(?:\/|$)|(?:[a-z][a-z\d+.-]*:)(?!\/\/[^/]))[\w.~:/[\]@!$&'()*+,;=%-]+$/i;
+
+/** In characters. */
+const MOST_OF_LOCATION = 200;
 
 /** Without user, password and query. Undefined where it is no URL of HTTP. */
 function placeOf(location: unknown, address: URL): string | undefined {

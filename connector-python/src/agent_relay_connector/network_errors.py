@@ -165,6 +165,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOCATION = re.compile(
     r"(?!//(?:/|\Z)|(?:[a-z][a-z0-9+.-]*:)(?!//[^/]))[A-Za-z0-9_.~:/\[\]@!$&'()*+,;=%-]+", re.ASCII | re.IGNORECASE
 )
+# Characters of it in an error.
+_MOST_OF_LOCATION = 200
 # Timeout, too early, too many requests: other refusals of the client are as true at the next attempt.
 _PASSING = (408, 425, 429)
 
@@ -362,7 +364,9 @@ def _to(location: str, url: str) -> str:
     """Empty where it is no URL of HTTP. url: that was asked, of a websocket or of HTTP."""
     place = _without_secrets(location)
     base = "http" + url.removeprefix("ws").removeprefix("http")
-    return f" to {urljoin(base, place)}" if place else ""
+    to = urljoin(base, place)
+    shown = to if len(to) <= _MOST_OF_LOCATION else f"{to[:_MOST_OF_LOCATION]}…"
+    return f" to {shown}" if place else ""
 
 
 def _path_hint(websocket: str) -> str:
