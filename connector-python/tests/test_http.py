@@ -23,6 +23,7 @@ STARTS = {"body": HEAD + b"\r\n", "head": HEAD + b"x: "}
 HEADS = {
     "quick": b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
     "moved": b"HTTP/1.1 301 Moved\r\nLocation: /there\r\ncontent-length: 7\r\n\r\n",
+    "nowhere": b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\ncontent-length: 7\r\n\r\n",
     "noise": b"\x1b[2J is no status line\r\n\r\n",
 }
 
@@ -64,9 +65,11 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
             await asyncio.sleep(0.01)
 
     async def test_is_heard_with_the_headers_of_its_answer_whatever_its_status(self) -> None:
-        quick, moved = [await self.http.get(f"{self.base}/{path}", GENEROUS_S) for path in ("quick", "moved")]
+        paths = ("quick", "moved", "nowhere")
+        quick, moved, nowhere = [await self.http.get(f"{self.base}/{path}", GENEROUS_S) for path in paths]
         self.assertEqual((quick.status, quick.headers["content-length"]), (200, "7"))
         self.assertEqual((moved.status, moved.headers["location"]), (301, "/there"))
+        self.assertEqual(nowhere.status, 302)
 
     async def test_keeps_no_look_up_beyond_its_time(self) -> None:
         for path in STARTS:

@@ -34,8 +34,10 @@ def http_opener() -> urllib.request.OpenerDirector:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    def http_error_302(self, *_: Any) -> None:
+        """What the library would make of a Location may raise anything."""
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 class _Http(urllib.request.HTTPHandler):

@@ -364,7 +364,10 @@ def _to(location: str, url: str) -> str:
     """Empty where it is no URL of HTTP. url: that was asked, of a websocket or of HTTP."""
     place = _without_secrets(location)
     base = "http" + url.removeprefix("ws").removeprefix("http")
-    to = urljoin(base, place)
+    try:
+        to = urljoin(base, place)
+    except ValueError:
+        return ""
     shown = to if len(to) <= _MOST_OF_LOCATION else f"{to[:_MOST_OF_LOCATION]}…"
     return f" to {shown}" if place else ""
 
