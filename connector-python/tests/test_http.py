@@ -11,7 +11,7 @@ from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import LOOK_UPS_AT_ONCE
-from agent_relay_connector.network_errors import NotHttp
+from agent_relay_connector.network_errors import NotHttp, unreachable
 
 from .times import GENEROUS_S
 
@@ -24,7 +24,17 @@ HEADS = {
     "quick": b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
     "moved": b"HTTP/1.1 301 Moved\r\nLocation: /there\r\ncontent-length: 7\r\n\r\n",
     "nowhere": b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\ncontent-length: 7\r\n\r\n",
+    "early": b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
     "noise": b"\x1b[2J is no status line\r\n\r\n",
+}
+# All that is said.
+CUTS = {
+    "empty": b"\r\n",
+    "version": b"HTTP/1",
+    "status": b"HTTP/1.1 2",
+    "headers": b"HTTP/1.1 200 OK\r\ncontent-type: te",
+    "answer": b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n0123456789",
+    "refusal": b"HTTP/1.1 404 No\r\ncontent-length: 100\r\n\r\n",
 }
 
 
@@ -48,12 +58,12 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
         try:
             # Nothing, from who had given up before it asked.
             path = (await reader.readline()).decode().partition("/")[2].partition(" ")[0].partition("/")[0]
-            writer.write(STARTS.get(path, HEADS.get(path, b"")))
+            writer.write({**STARTS, **HEADS, **CUTS}.get(path, b""))
             while path in STARTS and not self.is_over:
                 writer.write(b" ")
                 await writer.drain()
                 await asyncio.sleep(0.02)
-            writer.write(b'{"a":1}')
+            writer.write(b"" if path in CUTS else b'{"a":1}')
         except ConnectionError:
             pass
         finally:
@@ -70,6 +80,16 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((quick.status, quick.headers["content-length"]), (200, "7"))
         self.assertEqual((moved.status, moved.headers["location"]), (301, "/there"))
         self.assertEqual(nowhere.status, 302)
+
+    async def test_is_heard_after_early_hints(self) -> None:
+        answer = await self.http.get(f"{self.base}/early", GENEROUS_S)
+        self.assertEqual((answer.status, answer.members), (200, {"a": 1}))
+
+    async def test_whose_answer_is_cut_may_be_asked_again(self) -> None:
+        for path in CUTS:
+            with self.assertRaises(OSError, msg=path) as cut:
+                await self.http.get(f"{self.base}/{path}", GENEROUS_S)
+            self.assertEqual(unreachable(self.base, cut.exception).retry, "later", path)
 
     async def test_keeps_no_look_up_beyond_its_time(self) -> None:
         for path in STARTS:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import http.client
+import re
 import socket
 import threading
 import urllib.error
@@ -18,6 +19,8 @@ from .said_text import said_text
 from .strict_json import members_of, parse_json
 from .tunnel import Tunnel
 from .within import within
+
+_CUT_STATUS = re.compile(r"\s*|HTTP/1\.[0-9]( [0-9]{0,3})?")
 
 
 @dataclass(frozen=True)
@@ -151,8 +154,8 @@ class _LookUp:
             # urllib wraps what a connection failed with.
             reason = getattr(error, "reason", None)
             return reason if isinstance(reason, OSError) else error
-        except http.client.BadStatusLine:
-            return NotHttp("no status line")
+        except http.client.BadStatusLine as answer:
+            return _cut() if _is_cut(str(answer)) else NotHttp("no status line")
         except Exception as broken:
             # A server that speaks something else than HTTP: http.client has errors of its own for it, with what it said.
             return OSError(said_text(str(broken)))
@@ -168,7 +171,19 @@ class _LookUp:
 
 def _answer(status: int, response: Any, max_bytes: int) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Answer(status, _members(response.read(max_bytes)), headers)
+    body = response.read(max_bytes)
+    # To the library, a body ends where the connection does.
+    if len(body) < max_bytes and response.length:
+        raise _cut()
+    return Answer(status, _members(body), headers)
+
+
+def _cut() -> OSError:
+    return ConnectionResetError("the answer was cut")
+
+
+def _is_cut(status_line: str) -> bool:
+    return "HTTP/1.".startswith(status_line) or _CUT_STATUS.fullmatch(status_line) is not None
 
 
 def _members(body: bytes) -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
 """Requests of the standard library that show their sockets, so that another thread can end them."""
 
 import http.client
+import io
 import socket
 import ssl
 import urllib.request
@@ -9,6 +10,8 @@ from functools import partial
 from typing import Any
 
 Connected = Callable[[socket.socket], None]
+# Heads before the answer that are read over, such as 103.
+_MAX_EARLY_HEADS = 16
 
 
 class ShownRequest(urllib.request.Request):
@@ -34,7 +37,7 @@ def http_opener() -> urllib.request.OpenerDirector:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def http_error_302(self, *_: Any) -> None:
+    def http_error_302(self, *_: Any, **__: Any) -> None:
         """What the library would make of a Location may raise anything."""
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
@@ -50,7 +53,34 @@ class _Https(urllib.request.HTTPSHandler):
         return self.do_open(partial(_HttpsConnection, req), req)
 
 
+class _Lines(io.BufferedReader):
+    def readline(self, size: int | None = -1) -> bytes:
+        """To the library, a head ends where the connection does."""
+        line = super().readline(size)
+        if not line:
+            raise ConnectionResetError("the answer was cut")
+        return line
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fp: Any = _Lines(self.fp.detach())
+
+    def _read_status(self) -> tuple[str, int, str]:
+        """The library reads over 100 alone."""
+        told: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+        for _ in range(_MAX_EARLY_HEADS):
+            if not 102 <= told[1] <= 199:
+                break
+            http.client.parse_headers(self.fp)
+            told = super()._read_status()  # type: ignore[misc]
+        return told
+
+
 class _HttpConnection(http.client.HTTPConnection):
+    response_class = _Response
+
     def __init__(self, request: ShownRequest, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         # No certificate has a dot at the end of a name, nor does every machine know localhost with one.
