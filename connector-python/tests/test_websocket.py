@@ -8,6 +8,7 @@ import struct
 import threading
 import traceback
 import unittest
+from contextlib import suppress
 from typing import Any
 
 import websockets
@@ -91,6 +92,20 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
             error = unreachable("ws://relay.example/ws", cause)
             self.assertEqual((is_refused_upgrade(error), error.retry), (True, "fix"), headers)
             self.assertIn("101, without the headers of a websocket", error.message)
+
+    async def test_or_refuses_holds_up_nothing_by_what_it_goes_on_to_say(self) -> None:
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            with suppress(ConnectionError):
+                writer.write(b"HTTP/1.1 403 No\r\ntransfer-encoding: chunked\r\n\r\n")
+                while True:
+                    writer.write(b"1\r\nx\r\n" * 10_000)
+                    await writer.drain()
+
+        server = await asyncio.start_server(refuse, "127.0.0.1")
+        async with server:
+            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+        self.assertIn("answered with 403", unreachable("ws://relay.example/ws", cause).message)
 
     async def test_with_a_header_that_is_none_is_told_without_it(self) -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,9 +5,11 @@ would close the socket with all that is not read yet.
 """
 
 import asyncio
+import re
 from typing import Any
 
 import websockets
+from websockets.datastructures import Headers
 
 from .network_errors import UpgradeRefused
 
@@ -19,7 +21,10 @@ _Connection: Any = getattr(websockets, "WebSocketClientProtocol" if _IS_LEGACY e
 # Rounds of the event loop, of at most 256 KiB each, in which a write waits for what comes in. It is more than the relay and
 # the system keep for a connection, and a peer that never ends holds up no heartbeat. Source: docs/protocol.md#slow-readers.
 _MAX_ROUNDS = 64
+# Of an answer in place of the upgrade.
+_MAX_ANSWER_BYTES = 65_536
 _OLD_HTTP = b"HTTP/1.0"
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([0-9]{3})[ \r\n]")
 
 
 class _ReadsFirst:
@@ -71,7 +76,7 @@ class _ReadsFirst:
             self._transport.write(b"".join(unwritten))
 
 
-class _Newest(_Connection):  # type: ignore[misc]
+class _Websocket(_Connection):  # type: ignore[misc]
     _has_read = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -86,7 +91,37 @@ class _Newest(_Connection):  # type: ignore[misc]
         super().data_received(data)
 
 
-class _Legacy(_Newest):
+class _Newest(_Websocket):
+    # As long as it is read.
+    _answer = b""
+    _refusal: UpgradeRefused | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """The library takes the square of the time for twice as many chunks of a body."""
+        if self.response is None:
+            room = _MAX_ANSWER_BYTES - len(self._answer)
+            self._answer += data[:room]
+            super().data_received(data[:room])
+            data = data[room:]
+            if data and self.response is None:
+                self._refusal = _refusal_in(self._answer)
+                self.transport.abort()
+                return
+        if data:
+            super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._refusal is not None:
+            self.protocol.handshake_exc = self._refusal
+
+
+def _refusal_in(answer: bytes) -> UpgradeRefused | None:
+    status_line = _STATUS_LINE.match(answer)
+    return None if status_line is None else UpgradeRefused(int(status_line[1]), Headers())
+
+
+class _Legacy(_Websocket):
     """After a reset, the library would discard what it has read and not handed over yet."""
 
     async def read_http_response(self) -> Any:
