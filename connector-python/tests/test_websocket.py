@@ -10,9 +10,11 @@ import traceback
 import unittest
 from contextlib import suppress
 from typing import Any
+from unittest.mock import patch
 
 import websockets
 
+from agent_relay_connector import reads_first
 from agent_relay_connector.frames import Frame, HelloFrame
 from agent_relay_connector.limits import MAX_INCOMING_BYTES
 from agent_relay_connector.network_errors import is_refused_upgrade, unreachable
@@ -153,6 +155,22 @@ class AFrame(unittest.IsolatedAsyncioTestCase):
             end = End(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}")
             code, _ = await end.reached()
         self.assertEqual((len(end.frames), code), (1, NO_CODE))
+
+    async def test_in_parts_without_end_ends_the_connection(self) -> None:
+        async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(_upgrade(await reader.readuntil(b"\r\n\r\n")))
+            writer.write(b"\x01\x00" + b"\x00\x00" * 60_000)
+            with suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(send, "127.0.0.1")
+        async with server:
+            end = End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            # More would take the library seconds.
+            with patch.object(reads_first, "_MAX_UNFINISHED_BYTES", 65_536):
+                code, _ = await end.reached()
+        self.assertEqual(code, NO_CODE)
 
 
 class AWriteAfterTheEnd(unittest.IsolatedAsyncioTestCase):

@@ -14,6 +14,8 @@ export const ANNOUNCED_DEFAULTS = { heartbeatIntervalMs: 15_000, maxClockSkewMs:
 
 /** The shortest interval that a relay may ask for: each heartbeat costs a signature. */
 export const MIN_HEARTBEAT_INTERVAL_MS = 250;
+/** The longest: a connection that is dead is found out by its heartbeats. */
+export const MAX_HEARTBEAT_INTERVAL_MS = 60_000;
 
 /** Of a text of the relay that is shown to people, such as the hint of an error. */
 export const MAX_SAID_CHARACTERS = 1000;

@@ -52,6 +52,7 @@ test.each([
   ["400", 400],
   ["0", ANNOUNCED_DEFAULTS.heartbeatIntervalMs],
   ["-1", ANNOUNCED_DEFAULTS.heartbeatIntervalMs],
+  ["1e300", 60_000],
 ])("A relay that asks for a heartbeat every %s ms gets one every %d", (asked, given) => {
   const hello = readFrame(`{"frame":"hello","limits":{"heartbeat_interval_ms":${asked}}}`);
   expect(hello).toMatchObject({ heartbeatIntervalMs: given });

@@ -13,6 +13,7 @@ from .limits import (
     MAX_ASKED_WAIT_S,
     MAX_CLOCK_SKEW_MS,
     MAX_FIELD_ERRORS,
+    MAX_HEARTBEAT_INTERVAL_S,
     MAX_IN_FLIGHT,
     MAX_TIME_MS,
     MIN_HEARTBEAT_INTERVAL_S,
@@ -96,7 +97,7 @@ def _hello(members: Mapping[str, Any]) -> HelloFrame:
     return HelloFrame(
         connection_id=_connection_id(members.get("connection_id")),
         server_time=_time(members.get("server_time")),
-        heartbeat_interval_s=max(interval_s, MIN_HEARTBEAT_INTERVAL_S),
+        heartbeat_interval_s=min(max(interval_s, MIN_HEARTBEAT_INTERVAL_S), MAX_HEARTBEAT_INTERVAL_S),
         max_clock_skew_ms=positive(limits.get("max_clock_skew_ms")) or MAX_CLOCK_SKEW_MS,
         max_in_flight=MAX_IN_FLIGHT if most is None else max(1, math.floor(min(most, MAX_IN_FLIGHT))),
         connector_version=text_of(members.get("connector_version")),

@@ -12,6 +12,8 @@ HEARTBEAT_INTERVAL_S = 15.0
 MAX_CLOCK_SKEW_MS = 300_000
 # The shortest interval that a relay may ask for: each heartbeat costs a signature.
 MIN_HEARTBEAT_INTERVAL_S = 0.25
+# The longest: a connection that is dead is found out by its heartbeats.
+MAX_HEARTBEAT_INTERVAL_S = 60.0
 # Of one frame of the relay. Source: docs/protocol.md#limits.
 MAX_INCOMING_BYTES = 36_864
 

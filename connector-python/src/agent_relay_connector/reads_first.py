@@ -21,6 +21,9 @@ _Connection: Any = getattr(websockets, "WebSocketClientProtocol" if _IS_LEGACY e
 # Rounds of the event loop, of at most 256 KiB each, in which a write waits for what comes in. It is more than the relay and
 # the system keep for a connection, and a peer that never ends holds up no heartbeat. Source: docs/protocol.md#slow-readers.
 _MAX_ROUNDS = 64
+# Without a message: the library bounds neither the parts of one nor their headers. All of two rounds may not be handed over
+# yet.
+_MAX_UNFINISHED_BYTES = 1_048_576
 # Of an answer in place of the upgrade.
 _MAX_ANSWER_BYTES = 65_536
 _OLD_HTTP = b"HTTP/1.0"
@@ -78,6 +81,8 @@ class _ReadsFirst:
 
 class _Websocket(_Connection):  # type: ignore[misc]
     _has_read = False
+    # Since the last message that was handed over.
+    _bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(_ReadsFirst(transport))
@@ -88,7 +93,16 @@ class _Websocket(_Connection):  # type: ignore[misc]
             # The library takes no older version, and would not tell the status of a refusal.
             data = b"HTTP/1.1" + data[len(_OLD_HTTP) :]
         self._has_read = True
-        super().data_received(data)
+        self._bytes += len(data)
+        if self._bytes > _MAX_UNFINISHED_BYTES:
+            self.transport.abort()
+        else:
+            super().data_received(data)
+
+    async def recv(self) -> Any:
+        message = await super().recv()
+        self._bytes = 0
+        return message
 
 
 class _Newest(_Websocket):
