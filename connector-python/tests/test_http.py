@@ -24,6 +24,7 @@ HEADS = {
     "quick": b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
     "moved": b"HTTP/1.1 301 Moved\r\nLocation: /there\r\ncontent-length: 7\r\n\r\n",
     "nowhere": b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\ncontent-length: 7\r\n\r\n",
+    "later": b"HTTP/1.1 503 No\r\nRetry-After: 5 \r\nRetry-After: 9\r\ncontent-length: 7\r\n\r\n",
     "early": b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
     "noise": b"\x1b[2J is no status line\r\n\r\n",
 }
@@ -75,11 +76,11 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
             await asyncio.sleep(0.01)
 
     async def test_is_heard_with_the_headers_of_its_answer_whatever_its_status(self) -> None:
-        paths = ("quick", "moved", "nowhere")
-        quick, moved, nowhere = [await self.http.get(f"{self.base}/{path}", GENEROUS_S) for path in paths]
+        paths = ("quick", "moved", "nowhere", "later")
+        quick, moved, nowhere, later = [await self.http.get(f"{self.base}/{path}", GENEROUS_S) for path in paths]
         self.assertEqual((quick.status, quick.headers["content-length"]), (200, "7"))
         self.assertEqual((moved.status, moved.headers["location"]), (301, "/there"))
-        self.assertEqual(nowhere.status, 302)
+        self.assertEqual((nowhere.status, later.headers["retry-after"]), (302, "5"))
 
     async def test_is_heard_after_early_hints(self) -> None:
         answer = await self.http.get(f"{self.base}/early", GENEROUS_S)

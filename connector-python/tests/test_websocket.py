@@ -68,7 +68,7 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
     async def test_or_refuses_is_told_with_its_status_also_in_an_older_version_of_http(self) -> None:
         async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.0 503 No\r\nretry-after: 7\r\n\r\n")
+            writer.write(b"HTTP/1.0 503 No\r\nretry-after: 7 \r\nretry-after: 9\r\n\r\n")
             writer.close()
 
         server = await asyncio.start_server(refuse, "127.0.0.1")
@@ -94,6 +94,18 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
             error = unreachable("ws://relay.example/ws", cause)
             self.assertEqual((is_refused_upgrade(error), error.retry), (True, "fix"), headers)
             self.assertIn("101, without the headers of a websocket", error.message)
+
+    async def test_or_refuses_with_a_status_of_no_class_may_be_dialled_again(self) -> None:
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 600 No\r\ncontent-length: 0\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(refuse, "127.0.0.1")
+        async with server:
+            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+        error = unreachable("ws://relay.example/ws", cause)
+        self.assertEqual(("answered with 600" in error.message, error.retry), (True, "later"))
 
     async def test_or_refuses_holds_up_nothing_by_what_it_goes_on_to_say(self) -> None:
         async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

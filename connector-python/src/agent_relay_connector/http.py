@@ -170,7 +170,8 @@ class _LookUp:
 
 
 def _answer(status: int, response: Any, max_bytes: int) -> Answer:
-    headers = {name.lower(): value for name, value in response.headers.items()}
+    # The first one of a name counts. The library keeps blanks at the end of a value.
+    headers = {name.lower(): value.strip(" \t") for name, value in reversed(response.headers.items())}
     body = response.read(max_bytes)
     # To the library, a body ends where the connection does.
     if len(body) < max_bytes and response.length:

@@ -301,8 +301,7 @@ def _status_of(cause: BaseException) -> int | None:
 
 
 def _header(cause: BaseException | None, name: str) -> str | None:
-    values = _headers_of(cause).get_all(name)
-    return values[0] if len(values) == 1 else None
+    return next(iter(_headers_of(cause).get_all(name)), None)
 
 
 def _headers_of(cause: BaseException | None) -> Headers:

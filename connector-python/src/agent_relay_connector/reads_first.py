@@ -27,7 +27,7 @@ _MAX_UNFINISHED_BYTES = 1_048_576
 # Of an answer in place of the upgrade.
 _MAX_ANSWER_BYTES = 65_536
 _OLD_HTTP = b"HTTP/1.0"
-_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([0-9]{3})[ \r\n]")
+_REFUSAL = re.compile(rb"HTTP/1\.[01] ([2-9][0-9]{2})[ \r\n]")
 
 
 class _ReadsFirst:
@@ -108,7 +108,6 @@ class _Websocket(_Connection):  # type: ignore[misc]
 class _Newest(_Websocket):
     # As long as it is read.
     _answer = b""
-    _refusal: UpgradeRefused | None = None
 
     def data_received(self, data: bytes) -> None:
         """The library takes the square of the time for twice as many chunks of a body."""
@@ -118,21 +117,18 @@ class _Newest(_Websocket):
             super().data_received(data[:room])
             data = data[room:]
             if data and self.response is None:
-                self._refusal = _refusal_in(self._answer)
                 self.transport.abort()
                 return
         if data:
             super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """The library takes no status above 599."""
         super().connection_lost(exc)
-        if self._refusal is not None:
-            self.protocol.handshake_exc = self._refusal
-
-
-def _refusal_in(answer: bytes) -> UpgradeRefused | None:
-    status_line = _STATUS_LINE.match(answer)
-    return None if status_line is None else UpgradeRefused(int(status_line[1]), Headers())
+        refusal = _REFUSAL.match(self._answer)
+        if self.response is None and refusal is not None:
+            if len(self._answer) == _MAX_ANSWER_BYTES or int(refusal[1]) >= 600:
+                self.protocol.handshake_exc = UpgradeRefused(int(refusal[1]), Headers())
 
 
 class _Legacy(_Websocket):
