@@ -65,15 +65,23 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
             shown = "".join(traceback.format_exception(error)) + repr(cause) + repr(vars(cause))
             self.assertNotRegex(shown, "secret|user")
 
-    async def test_or_refuses_is_told_with_its_status_also_in_an_older_version_of_http(self) -> None:
+    async def test_or_refuses_byte_by_byte_is_told_with_its_status_also_in_an_older_version_of_http(self) -> None:
         async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(b"HTTP/1.0 503 No\r\nretry-after: 7 \r\nretry-after: 9\r\n\r\n")
             writer.close()
 
+        received = reads_first._Websocket.data_received
+
+        def byte_by_byte(websocket: reads_first._Websocket, data: bytes) -> None:
+            for byte in data:
+                received(websocket, bytes([byte]))
+
         server = await asyncio.start_server(refuse, "127.0.0.1")
         async with server:
-            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+            end = End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws")
+            with patch.object(reads_first._Websocket, "data_received", byte_by_byte):
+                _, cause = await end.reached()
         error = unreachable("ws://relay.example/ws", cause)
         self.assertIn("answered with 503", error.message)
         self.assertEqual(error.retry_after, 7)

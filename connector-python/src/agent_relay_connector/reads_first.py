@@ -80,7 +80,8 @@ class _ReadsFirst:
 
 
 class _Websocket(_Connection):  # type: ignore[misc]
-    _has_read = False
+    # What came in, until it tells the version of HTTP.
+    _start: bytes | None = b""
     # Since the last message that was handed over.
     _bytes = 0
 
@@ -89,10 +90,15 @@ class _Websocket(_Connection):  # type: ignore[misc]
 
     def data_received(self, data: bytes) -> None:
         self.transport.has_read()
-        if not self._has_read and data.startswith(_OLD_HTTP):
-            # The library takes no older version, and would not tell the status of a refusal.
-            data = b"HTTP/1.1" + data[len(_OLD_HTTP) :]
-        self._has_read = True
+        if self._start is not None:
+            data = self._start + data
+            if len(data) < len(_OLD_HTTP) and _OLD_HTTP.startswith(data):
+                self._start = data
+                return
+            self._start = None
+            if data.startswith(_OLD_HTTP):
+                # The library takes no older version, and would not tell the status of a refusal.
+                data = b"HTTP/1.1" + data[len(_OLD_HTTP) :]
         self._bytes += len(data)
         if self._bytes > _MAX_UNFINISHED_BYTES:
             self.transport.abort()
