@@ -93,7 +93,7 @@ def proxy_of(url: str, environment: Mapping[str, str]) -> Proxy | None:
     port = int(given[4] or 80) if given is not None else 0
     if given is None or not 0 < port < 65_536 or (given[2] and not isinstance(_address(given[2]), IPv6Address)):
         raise ProxyError("unusable", variable, f"{variable} names no proxy that can be used")
-    return Proxy(variable, (given[2] or given[3]).lower(), port, _basic(given[1]) if given[1] else None)
+    return Proxy(variable, (given[2] or given[3]).lower(), port, _basic(given[1]) if given[1] not in (None, "", ":") else None)
 
 
 def _first_of(environment: Mapping[str, str], name: str) -> tuple[str, str]:
