@@ -233,17 +233,17 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         now = 1000.0
         first, _ = self.first("offline")
         with patch.object(first_start, "time", Mock(monotonic=lambda: now)):
-            for status, wait_s in ((404, 0.0), (403, 59.9)):
+            for status, wait_s in ((503, 0.0), (404, 60.0), (403, 59.9)):
                 now += wait_s
                 self.fails(first, refused_with(status))
             await first.before_register(lambda: "")
             for status, wait_s in ((301, 10.0), (200, 59.9)):
                 now += wait_s
                 self.fails(first, refused_with(status))
-            self.assertEqual((len(self.told), self.ended), (4, []))
+            self.assertEqual((len(self.told), self.ended), (5, []))
             now += 0.1
             self.fails(first, refused_with(401))
-        self.assertEqual(self.ended, self.told[4:])
+        self.assertEqual(self.ended, self.told[5:])
 
     async def test_without_end_outlasts_whatever_answers_in_the_place_of_the_relay(self) -> None:
         first, _ = self.first("offline")

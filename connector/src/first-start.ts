@@ -102,8 +102,8 @@ export class FirstStart {
 
   /** Whether an attempt that reached no relay for this reason ends the start: no further one can heal it. */
   isEndedBy(error: RelayError): boolean {
-    const mayHeal = this.#mayYetUpgrade(error) || (this.#isEndless && isRefusedByProxy(error));
-    return !this.#isOver && error.retry === "fix" && !mayHeal;
+    if (this.#isOver || error.retry !== "fix") return false;
+    return !this.#mayYetUpgrade(error) && !(this.#isEndless && isRefusedByProxy(error));
   }
 
   /** Says why no relay was reached, at every attempt of the connector's life. */

@@ -83,6 +83,22 @@ describe("A first start whose upgrade is answered by something else", () => {
     expect(alice.state.status).toBe("online");
   });
 
+  test("goes on for a minute from the first status that does not pass, however long others came before", async () => {
+    const proxy = await stage.proxy(stage.url);
+    proxy.refusesWith = 503;
+    const alice = stage.connector("alice", proxy.url);
+    const { errors } = record(alice);
+    const started = alice.start();
+    await until("it was told that there is no room", () => errors.length > 0);
+    const now = performance.now.bind(performance);
+    jest.spyOn(performance, "now").mockImplementation(() => now() + FIRST_START.refusedUpgradeMs);
+    proxy.refusesWith = 403;
+    await until("a refusal was told", () => errors.some(({ retry }) => retry === "fix"));
+    proxy.refusesWith = undefined;
+    await started;
+    expect(alice.state.status).toBe("online");
+  });
+
   test("follows no redirect", async () => {
     const asked = jest.fn();
     const elsewhere = await refusing(404, "", asked);

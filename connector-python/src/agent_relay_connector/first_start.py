@@ -94,8 +94,9 @@ class FirstStart:
 
     def is_ended_by(self, error: RelayError) -> bool:
         """Whether an attempt that reached no relay for this reason ends the start: no further one can heal it."""
-        may_heal = self._may_yet_upgrade(error) or (self.is_endless and is_refused_by_proxy(error))
-        return not self._is_over and error.retry == "fix" and not may_heal
+        if self._is_over or error.retry != "fix":
+            return False
+        return not self._may_yet_upgrade(error) and not (self.is_endless and is_refused_by_proxy(error))
 
     def unreachable(self, error: RelayError) -> None:
         """Says why no relay was reached, at every attempt of the connector's life."""

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from .version import VERSION
+
 Connected = Callable[[socket.socket], None]
 # Heads before the answer that are read over, such as 103.
 _MAX_EARLY_HEADS = 16
@@ -19,7 +21,9 @@ class ShownRequest(urllib.request.Request):
     body: JSON that is posted; None for a GET."""
 
     def __init__(self, url: str, connected: Connected, body: str | None) -> None:
-        headers = {"accept": "application/json, application/problem+json"}
+        # Some edges refuse the name that the library gives.
+        agent = f"agent-relay-connector-python/{VERSION}"
+        headers = {"accept": "application/json, application/problem+json", "user-agent": agent}
         if body is not None:
             headers["content-type"] = "application/json"
         super().__init__(url, None if body is None else body.encode(), headers)

@@ -68,7 +68,7 @@ class Lifecycle:
             self._started = loop.create_future()
             self._background.spawn(self._begin())
         first_start = self.parts.first_start
-        first_start.is_endless = timeout_s == math.inf
+        first_start.is_endless |= timeout_s == math.inf
         timer: asyncio.TimerHandle | None = None
         if timeout_s is not None and timeout_s != math.inf:
             timer = loop.call_later(timeout_s, first_start.time_is_over)
