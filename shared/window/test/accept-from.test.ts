@@ -258,6 +258,13 @@ describe("and restoring", () => {
     expect(await sends(ALICE)).toMatchObject(ACCEPTED);
   });
 
+  test("has the newest register of an agent in force, though one call brings an older one before it", async () => {
+    await pod.window.known();
+    const older = held({ acceptFrom, connection: "c1", epoch: 5 });
+    await restoreAs("pod-a", pod, [older, held({ acceptFrom: acceptFromOf({}), connection: "c2", epoch: 6 })]);
+    expect(await sends(MALLORY)).toMatchObject(ACCEPTED);
+  });
+
   test("leaves what Redis has of the same register or a newer one", async () => {
     await bench.ear("pod-a");
     const { epoch } = presence(await registers([ALICE]));

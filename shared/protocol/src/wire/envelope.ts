@@ -214,7 +214,8 @@ function memberProblem(value: unknown, rule: MemberRule): string | undefined {
   if (rule.is === "integer") return integerProblem(value, rule);
   if (!Array.isArray(value)) return "must be a list";
   if (value.length > rule.max) return `must have at most ${rule.max} items`;
-  return value.map((item) => textProblem(item, rule.of)).find((problem) => problem !== undefined);
+  // Unlike `map`, it also looks at holes.
+  return Array.from(value, (item) => textProblem(item, rule.of)).find((problem) => problem !== undefined);
 }
 
 function textProblem(value: unknown, { pattern, says, min = 0, max = Number.POSITIVE_INFINITY }: TextRule) {

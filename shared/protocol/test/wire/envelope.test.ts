@@ -36,6 +36,8 @@ const member = fc.oneof(
     "\ud800",
   ),
   fc.jsonValue(),
+  // With a hole, as an application may make it.
+  fc.constant(Array(1)),
 );
 
 /** The first names of the paths that are wrong: whom the caller has to look at. */
