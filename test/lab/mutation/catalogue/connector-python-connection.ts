@@ -156,7 +156,7 @@ export const CONNECTOR_PYTHON_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python ends a start that cannot heal",
     file: `${FOLDER}/first_start.py`,
-    find: 'return not self._is_over and error.retry == "fix" and not may_heal',
+    find: "return not self._may_yet_upgrade(error) and not (self.is_endless and is_refused_by_proxy(error))",
     replace: "return False",
     tests: UNIT,
   },
