@@ -173,8 +173,7 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "messages of one-byte fragments",
-    stoppedBy: "a message has at most 32,768 bytes, and 1,024 fragments; the bytes of a key",
-    reaches: ["key_bytes"],
+    stoppedBy: "a message has at most 32,768 bytes, and 1,024 fragments",
     attacker: fragments,
   },
   {
