@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import websockets
 
-from agent_relay_connector import reads_first
+from agent_relay_connector import RelayError, reads_first
 from agent_relay_connector.frames import Frame, HelloFrame
 from agent_relay_connector.limits import MAX_INCOMING_BYTES
 from agent_relay_connector.network_errors import is_refused_upgrade, unreachable
@@ -65,24 +65,28 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
             shown = "".join(traceback.format_exception(error)) + repr(cause) + repr(vars(cause))
             self.assertNotRegex(shown, "secret|user")
 
-    async def test_or_refuses_byte_by_byte_is_told_with_its_status_also_in_an_older_version_of_http(self) -> None:
-        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def error_of(self, said: bytes) -> RelayError:
+        """What the upgrade fails with where a server says this."""
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.0 503 No\r\nretry-after: 7 \r\nretry-after: 9\r\n\r\n")
+            writer.write(said)
             writer.close()
 
+        server = await asyncio.start_server(answer, "127.0.0.1")
+        async with server:
+            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+        return unreachable("ws://relay.example/ws", cause)
+
+    async def test_or_refuses_byte_by_byte_is_told_with_its_status_also_in_an_older_version_of_http(self) -> None:
         received = reads_first._Websocket.data_received
 
         def byte_by_byte(websocket: reads_first._Websocket, data: bytes) -> None:
             for byte in data:
                 received(websocket, bytes([byte]))
 
-        server = await asyncio.start_server(refuse, "127.0.0.1")
-        async with server:
-            end = End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws")
-            with patch.object(reads_first._Websocket, "data_received", byte_by_byte):
-                _, cause = await end.reached()
-        error = unreachable("ws://relay.example/ws", cause)
+        with patch.object(reads_first._Websocket, "data_received", byte_by_byte):
+            error = await self.error_of(b"HTTP/1.0 503 No\r\nretry-after: 7 \r\nretry-after: 9\r\n\r\n")
         self.assertIn("answered with 503", error.message)
         self.assertEqual(error.retry_after, 7)
 
@@ -90,29 +94,12 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
         upgrade = "upgrade: websocket\r\nconnection: upgrade\r\n"
         other = "upgrade: other\r\nconnection: upgrade\r\n"
         for headers in ("", upgrade, f"{upgrade}sec-websocket-accept: x\r\n", other):
-
-            async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: str = headers) -> None:
-                await reader.readuntil(b"\r\n\r\n")
-                writer.write(f"HTTP/1.1 101 Any\r\n{headers}\r\n".encode())
-                writer.close()
-
-            server = await asyncio.start_server(answer, "127.0.0.1")
-            async with server:
-                _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
-            error = unreachable("ws://relay.example/ws", cause)
+            error = await self.error_of(f"HTTP/1.1 101 Any\r\n{headers}\r\n".encode())
             self.assertEqual((is_refused_upgrade(error), error.retry), (True, "fix"), headers)
             self.assertIn("101, without the headers of a websocket", error.message)
 
     async def test_or_refuses_with_a_status_of_no_class_may_be_dialled_again(self) -> None:
-        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 600 No\r\ncontent-length: 0\r\n\r\n")
-            writer.close()
-
-        server = await asyncio.start_server(refuse, "127.0.0.1")
-        async with server:
-            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
-        error = unreachable("ws://relay.example/ws", cause)
+        error = await self.error_of(b"HTTP/1.1 600 No\r\ncontent-length: 0\r\n\r\n")
         self.assertEqual(("answered with 600" in error.message, error.retry), (True, "later"))
 
     async def test_or_refuses_holds_up_nothing_by_what_it_goes_on_to_say(self) -> None:
@@ -130,15 +117,7 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
         self.assertIn("answered with 403", unreachable("ws://relay.example/ws", cause).message)
 
     async def test_with_a_header_that_is_none_is_told_without_it(self) -> None:
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 302 Found\r\nlocation: \x01secret\r\n\r\n")
-            writer.close()
-
-        server = await asyncio.start_server(answer, "127.0.0.1")
-        async with server:
-            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
-        error = unreachable("ws://relay.example/ws", cause)
+        error = await self.error_of(b"HTTP/1.1 302 Found\r\nlocation: \x01secret\r\n\r\n")
         self.assertNotIn("secret", "".join(traceback.format_exception(error)))
 
     async def test_chooses_no_other_host_for_the_agent(self) -> None:
