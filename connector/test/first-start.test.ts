@@ -5,10 +5,8 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { freePort } from "../../test/support/free-port.ts";
 import { until } from "../../test/support/until.ts";
-import { RelayError } from "../src/errors.ts";
-import { FirstStart } from "../src/first-start.ts";
 import { AnswerTooLarge, type HttpAnswer, HttpClient } from "../src/http-client.ts";
-import { FIRST_START, ONLINE_LOOK, REGISTER_WITHIN_MS } from "../src/limits.ts";
+import { FIRST_START, REGISTER_WITHIN_MS } from "../src/limits.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, record, testAgent, WholeStage } from "./kit.ts";
 import { SELF_SIGNED } from "./self-signed.ts";
@@ -78,22 +76,6 @@ describe("A first start whose upgrade is answered by something else", () => {
     const { errors } = record(alice);
     const started = alice.start({ timeoutMs });
     await until("a refusal was told", () => errors.length > 0);
-    proxy.refusesWith = undefined;
-    await started;
-    expect(alice.state.status).toBe("online");
-  });
-
-  test("goes on for a minute from the first status that does not pass, however long others came before", async () => {
-    const proxy = await stage.proxy(stage.url);
-    proxy.refusesWith = 503;
-    const alice = stage.connector("alice", proxy.url);
-    const { errors } = record(alice);
-    const started = alice.start();
-    await until("it was told that there is no room", () => errors.length > 0);
-    const now = performance.now.bind(performance);
-    jest.spyOn(performance, "now").mockImplementation(() => now() + FIRST_START.refusedUpgradeMs);
-    proxy.refusesWith = 403;
-    await until("a refusal was told", () => errors.some(({ retry }) => retry === "fix"));
     proxy.refusesWith = undefined;
     await started;
     expect(alice.state.status).toBe("online");
@@ -243,38 +225,6 @@ describe("A start under an agent that is online elsewhere", () => {
     expect(first.state.status).toBe("online");
   });
 
-  test("is refused where something else answers for 10 s, without an answer of the relay in between", async () => {
-    setTime(ONLINE_LOOK.wait, "firstMs", 1);
-    setTime(ONLINE_LOOK.wait, "capMs", 1);
-    let nowMs = 5000;
-    jest.spyOn(performance, "now").mockImplementation(() => nowMs);
-    const page = said("<html>", 404);
-    const relay = said({ code: "unavailable", retry: "later", retry_after_ms: 1 });
-    const proxy = said("", 502);
-    const answers: [afterMs: number, HttpAnswer][] = [
-      [0, page],
-      [9999, page],
-      [0, relay],
-      [9999, page],
-      [9999, page],
-      [1, proxy],
-      [0, page],
-    ];
-    let asked = 0;
-    answerLookUps(() => {
-      const [afterMs, answer] = answers[asked] as (typeof answers)[number];
-      asked += 1;
-      nowMs += afterMs;
-      return answer;
-    });
-    const alice = stage.connector("alice", stage.url);
-    const { errors } = record(alice);
-    await expect(alice.start()).rejects.toMatchObject({ code: "not_a_relay" });
-    expect(asked).toBe(answers.length);
-    const told = ["not_a_relay", "not_a_relay", "unavailable", "not_a_relay", "not_a_relay", "unreachable"];
-    expect(errors.map(({ code }) => code)).toEqual(told);
-  });
-
   test("waits for the relay to answer over HTTP where it may take as long as it likes", async () => {
     setTime(FIRST_START, "unknownKeyMs", 0);
     const pages = [said("<html>", 403), said("<html>", 403)];
@@ -362,42 +312,5 @@ describe("A start of an agent whose presence the relay cannot tell for the momen
       code: "timeout",
       cause: { code: "unavailable" },
     });
-  });
-});
-
-describe("What was added to the relay a moment ago", () => {
-  /** A refused register: how the connector takes the error. */
-  const refused = (code: "unknown_key" | "invalid_credential" | "key_not_allowed", message: string) =>
-    new RelayError(code, { message });
-  const firstStart = (told: RelayError[]) =>
-    new FirstStart({
-      ...{ agent: "agent://alice", http: new HttpClient(stage.url, false), takeOver: true, timeoutMs: undefined },
-      ...{ failed: (error) => told.push(error), ended: () => {} },
-    });
-
-  test.each([
-    ["a key", refused("unknown_key", "No such key.")],
-    ["an issuer", refused("invalid_credential", "unknown_issuer: the relay knows no issuer with this iss and kid.")],
-  ])("is presented again for 10 s, and no longer, where it is %s", (_, error) => {
-    const told: RelayError[] = [];
-    const start = firstStart(told);
-    const now = jest.spyOn(performance, "now").mockReturnValue(5000);
-    expect(start.mayPass(error)).toBe(true);
-    now.mockReturnValue(14_999);
-    expect([start.mayPass(error), start.triesAgain(error)]).toEqual([true, true]);
-    now.mockReturnValue(15_000);
-    expect(start.mayPass(error)).toBe(false);
-    expect(told).toEqual([error, error]);
-  });
-
-  test("is nothing that is refused for another reason, nor of an agent that was registered before", () => {
-    const start = firstStart([]);
-    const others = [
-      refused("invalid_credential", "revoked: its issuer revoked it."),
-      refused("key_not_allowed", "No."),
-    ];
-    for (const error of others) expect([start.mayPass(error), start.triesAgain(error)]).toEqual([false, false]);
-    start.succeeded();
-    expect(start.mayPass(refused("unknown_key", "No such key."))).toBe(false);
   });
 });

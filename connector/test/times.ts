@@ -104,7 +104,10 @@ export function holdIntervals(): void {
   jest.useFakeTimers({ doNotFake: [...clocks, ...once] });
 }
 
-/** @returns sets the monotonic time of this process forward, which deadlines without a timer are read from. */
+/**
+ * For files without a relay: one that has seen the later time waits, when the test is over, until it comes again.
+ * @returns sets the monotonic time of this process forward, which deadlines without a timer are read from.
+ */
 export function leapingTime(): (ms: number) => void {
   let aheadMs = 0;
   jest.spyOn(performance, "now").mockImplementation(() => REAL.now() + aheadMs);

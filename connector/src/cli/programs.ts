@@ -14,7 +14,7 @@ const MAX_OUTPUT_BYTES = 65_536;
 /** What a program printed before it ended has come by then, whatever of it still holds its standard output. */
 export const LAST_OUTPUT_MS = 1000;
 /** What the signal does not end by then is killed. */
-const END_MS = 5000;
+export const END = { withinMs: 5000 } as const;
 const LOOK_MS = 50;
 
 /** How a program ended. */
@@ -103,9 +103,9 @@ function collect(child: ChildProcess): () => string | undefined {
 
 /** Ends the program and what it started. */
 async function endGroup(child: ChildProcess): Promise<void> {
-  const deadline = performance.now() + END_MS;
+  const askedAt = performance.now();
   let isThere = signalGroup(child, "SIGTERM");
-  while (isThere && performance.now() < deadline) {
+  while (isThere && performance.now() - askedAt < END.withinMs) {
     await delay(LOOK_MS);
     isThere = signalGroup(child, 0);
   }

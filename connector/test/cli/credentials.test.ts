@@ -1,10 +1,12 @@
-import { afterAll, describe, expect, jest, test } from "@jest/globals";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { NEW_KEY } from "../../src/cli/checks.ts";
 import { LOOK_MS } from "../../src/cli/session-decision.ts";
 import { HttpClient } from "../../src/http-client.ts";
+import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
-import { answerLookUps, leapingTime, said, Waits } from "../times.ts";
+import { answerLookUps, said, setTime, Waits } from "../times.ts";
 import { CommandLine } from "./shell.ts";
 
 /** Agents of one issuer, which the relay knows and all of them pin; their keys stand in no list. */
@@ -54,8 +56,7 @@ function idOf(name: string): string {
 const line = shared(new IssuedCommandLine("ann", "bob"));
 const BOB = "agent://acme.bob";
 
-// Not before the relay has ended: time must not go back.
-afterAll(() => {
+afterEach(() => {
   jest.restoreAllMocks();
 });
 
@@ -123,16 +124,15 @@ describe("An agent whose key is listed nowhere", () => {
   test("is told the same by check and by send where the credential is gone from its file", async () => {
     const { credential: _, ...bare } = await line.json("ann.json");
     await line.write("bare.json", bare);
-    const leap = leapingTime();
     const asked = jest.spyOn(HttpClient.prototype, "ask");
     const check = line.begin(["check", ...as("bare")]);
     await until("check has asked", () => asked.mock.calls.some(([path]) => path.endsWith("/self-test")));
-    leap(5000);
+    setTime(NEW_KEY, "withinMs", 0);
     expect(await check.end()).toBe(7);
     const proxy = await line.stage.proxy(line.url);
     const send = line.begin(["send", ...as("bare"), "--url", proxy.url, BOB, "{}"]);
     await until("send was refused, and asks again", () => proxy.sent.length >= 2);
-    leap(10_000);
+    setTime(FIRST_START, "unknownKeyMs", 0);
     expect(await send.end()).toBe(7);
     const { ok, steps } = check.lines[0];
     const [told, said] = [steps.at(-1), send.reports.at(-1)];

@@ -1,24 +1,23 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { afterAll, describe, expect, jest, test } from "@jest/globals";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { runForDelivery } from "../../src/cli/exec.ts";
 import type { Io } from "../../src/cli/io.ts";
-import { LAST_OUTPUT_MS, runProgram } from "../../src/cli/programs.ts";
+import { END, LAST_OUTPUT_MS, runProgram } from "../../src/cli/programs.ts";
 import type { Reporter } from "../../src/cli/reporter.ts";
 import { RelayError } from "../../src/errors.ts";
 import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, untilState } from "../kit.ts";
-import { leapingTime, setTime, Waits } from "../times.ts";
+import { setTime, Waits } from "../times.ts";
 import { BOB } from "./control-kit.ts";
 import { CommandLine, nowhere } from "./shell.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 
-// Not before the relay has ended: time must not go back.
-afterAll(() => {
+afterEach(() => {
   jest.restoreAllMocks();
 });
 
@@ -240,7 +239,6 @@ describe("relay listen --exec", () => {
   });
 
   test("ends at once for others, and in the end for what it started, when its program heeds no signal", async () => {
-    const leap = leapingTime();
     const program = `trap '' TERM; sh -c 'trap "" TERM; echo $$ > stubborn; while [ -d ${line.folder} ]; do sleep 1; done'`;
     const listener = await line.listen("bob-hmac", "--exec", program);
     await (await alice()).send(BOB, {});
@@ -250,7 +248,7 @@ describe("relay listen --exec", () => {
     // It goes over a connection of its own, while the former process still waits for its program.
     const sent = await line.run(["send", "--json", "--key", line.keyFile("bob-hmac"), "agent://alice", '{"n":1}']);
     expect([sent.code, jsonLines(sent.stdout)[0]?.via, lives(pid)]).toEqual([0, "connection", true]);
-    leap(5000);
+    setTime(END, "withinMs", 0);
     expect(await stopped).toBe(0);
     await until("the program is gone", () => !lives(pid));
   });
