@@ -7,27 +7,6 @@ import type { Registrar } from "./agents/registrar.ts";
 import type { Connection } from "./connection/connection.ts";
 import { drainingNotice } from "./connection/frames.ts";
 
-/** The interval in ms, and what runs then. A promise that it returns never rejects. */
-export type PeriodicTask = readonly [everyMs: number, run: () => unknown];
-
-/** Runs each task at its interval, from `start` to `stop`. */
-export class PeriodicTasks {
-  readonly #tasks: readonly PeriodicTask[];
-  #timers: readonly NodeJS.Timeout[] = [];
-
-  constructor(tasks: readonly PeriodicTask[]) {
-    this.#tasks = tasks;
-  }
-
-  start(): void {
-    this.#timers = this.#tasks.map(([everyMs, run]) => setInterval(run, everyMs));
-  }
-
-  stop(): void {
-    for (const timer of this.#timers) clearInterval(timer);
-  }
-}
-
 /** Most ms between two closes. So the other pods do not get all clients at once. */
 const PACE_MS = 5;
 /**

@@ -1,8 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { connectorVersionIn } from "relay-protocol/contract/packages.ts";
-import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import { AuditLog } from "relay-runtime/audit-log.ts";
-import { FILE_POLL_MS } from "relay-runtime/file-follower.ts";
 import type { HttpService } from "relay-runtime/http/http-service.ts";
 import { KeyStore } from "relay-runtime/key-store.ts";
 import type { Logger } from "relay-runtime/logging.ts";
@@ -12,9 +10,6 @@ import { relayHosts } from "relay-runtime/relay-hosts.ts";
 import { Tracing } from "relay-runtime/tracing/tracing.ts";
 import { EnvelopeVerifier } from "relay-runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
-import { leaseConnections } from "relay-window/channel/pod-channel.ts";
-import { RELEASE_RETRY_MS } from "relay-window/presence/routes.ts";
-import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import { auditWindowsAndKeys } from "relay-window/window/observe.ts";
 import { createAdmin } from "./admin/listener.ts";
 import { createAgents } from "./agents/agents.ts";
@@ -22,21 +17,19 @@ import { Authority } from "./agents/authority.ts";
 import { Revocation } from "./agents/revocation.ts";
 import { RouteRestoring } from "./agents/route-restoring.ts";
 import type { Connection } from "./connection/connection.ts";
-import { OUTBOX_CHECK_MS, OutboxBudget } from "./connection/outbox.ts";
+import { OutboxBudget } from "./connection/outbox.ts";
 import { ConnectionRegistry } from "./connection/registry.ts";
 import { createUpgrade } from "./connection/upgrade.ts";
 import { deliverFrom } from "./delivery/deliveries.ts";
-import { drain, PeriodicTasks } from "./drain.ts";
-import { DECISION_REPEAT_MS, DecisionRepeats } from "./intake/decision-repeats.ts";
+import { drain } from "./drain.ts";
+import { DecisionRepeats } from "./intake/decision-repeats.ts";
 import { createIntake } from "./intake/intake.ts";
 import { Responder } from "./intake/responder.ts";
 import { createPodCounters, createProbes, observePod } from "./metrics.ts";
 import { createPodRedis } from "./pod-redis.ts";
 import type { WsConnectorSettings } from "./settings.ts";
+import { createTasks } from "./tasks.ts";
 import { ConnectionQuota } from "./throttle/connection-quota.ts";
-import { ShareLeases } from "./throttle/rates.ts";
-
-const MINUTE_MS = 60_000;
 
 /**
  * One pod of the ws-connector: `handler` answers its probes, `upgrade` takes websockets.
@@ -91,22 +84,16 @@ export function createWsConnector(
   const restoring = new RouteRestoring({ redis, connections, registrar, authority });
   window.onChange(() => restoring.all());
   channel.onHeard((partition) => void restoring.ofPartitions([partition]));
-  const shareLeases = new ShareLeases(redis.shares, connections.rates);
-  const tasks = new PeriodicTasks([
-    [FILE_POLL_MS, () => revocation.checkExpiry()],
-    [CONNECTION_LIMITS.silenceCheckMs, () => connections.checkSilence()],
-    [CONNECTION_LIMITS.opensWindowMs, () => quota.forgetClosed(performance.now())],
-    [OUTBOX_CHECK_MS, () => outboxBudget.check()],
-    [MINUTE_MS, () => connections.endMinute(performance.now())],
-    [RELEASE_RETRY_MS, () => releaser.flush()],
-    [RELEASE_RETRY_MS, () => agents.congestion.flush()],
-    [DECISION_REPEAT_MS, () => decisionRepeats.flush(performance.now())],
-    [REDIS_LIMITS.loopbackIntervalMs, () => restoring.flush()],
-    [REDIS_LIMITS.heartbeatGatherMs, () => agents.heartbeats.flush()],
-    [REDIS_LIMITS.shareRenewMs, () => shareLeases.renew()],
-    [REDIS_LIMITS.shareRenewMs, () => leaseConnections(link, pod, connections.size).catch(() => {})],
-    [REDIS_LIMITS.pruneIntervalMs, () => presenceStore.prune().catch(() => {})],
-  ]);
+  const tasks = createTasks({
+    ...agents,
+    redis,
+    connections,
+    quota,
+    outboxBudget,
+    revocation,
+    restoring,
+    decisionRepeats,
+  });
 
   const isReady = () => connections.takesNew && channel.ready;
   const probes = createProbes({ settings, link, window, presenceStore, keys, pod: { isReady, channel }, logger });

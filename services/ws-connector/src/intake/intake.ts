@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal, refuse } from "relay-protocol/intake/refusal.ts";
+import { envelopeIdOf, isRefusal, type Refusal } from "relay-protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature, decode, type VerifiedEnvelope } from "relay-protocol/intake/steps.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { Distribution } from "relay-runtime/metrics/service-metrics.ts";
@@ -364,7 +364,7 @@ function idOf(about: About): string | undefined {
   if (typeof about !== "string") return isRefusal(about) ? about.envelopeId : about.envelope.id;
   try {
     const decoded = decode(about);
-    return isRefusal(decoded) ? undefined : refuse("internal_error", decoded.value).envelopeId;
+    return isRefusal(decoded) ? undefined : envelopeIdOf(decoded.value);
   } catch {
     return undefined;
   }

@@ -24,7 +24,7 @@ export interface Refusal {
 
 /** Makes a refusal of `value`, with its id if that is a valid envelope id. */
 export function refuse(code: ErrorCode, value: unknown, why: Omit<Refusal, "code" | "envelopeId"> = {}): Refusal {
-  const envelopeId = readableId(value);
+  const envelopeId = envelopeIdOf(value);
   return envelopeId === undefined ? { code, ...why } : { code, envelopeId, ...why };
 }
 
@@ -33,7 +33,8 @@ export function isRefusal(result: object): result is Refusal {
   return "code" in result;
 }
 
-function readableId(value: unknown): string | undefined {
+/** The id of what may be an envelope, if it has a valid one. */
+export function envelopeIdOf(value: unknown): string | undefined {
   const id: unknown = typeof value === "object" && value !== null && "id" in value ? value.id : undefined;
   return typeof id === "string" && ENVELOPE_ID_PATTERN.test(id) ? id : undefined;
 }

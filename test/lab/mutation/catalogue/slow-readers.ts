@@ -13,7 +13,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "an outbox of which nothing drains is given up",
-    file: "services/ws-connector/src/service.ts",
+    file: "services/ws-connector/src/tasks.ts",
     find: "() => outboxBudget.check()",
     replace: "() => {}",
     tests: ["test/conformance/slow-readers.test.ts"],
