@@ -49,6 +49,7 @@ const COMMANDS = {
   monitoring: command([], program("deploy/monitoring/main.ts")),
   packages: command([], program("deploy/packages/main.ts")),
   partitions: command([], program("deploy/redis/partitions.ts")),
+  promises: command(["development"], program("test/docs/promises.ts")),
   prose: command(["development"], program("test/docs/prose/main.ts")),
   release: command(["development"], program("deploy/release/main.ts")),
   "window:reset": command([], program("deploy/redis/window-reset.ts")),

@@ -126,6 +126,13 @@ describe("a register that is answered after the time for it is over", () => {
   });
 });
 
+test("Refusals in a row that end a connection are counted by that limit, once", () => {
+  kit.connection.noteValid("key:alice-1", "agent://alice");
+  for (let n = 0; n <= CONNECTION_LIMITS.maxRefusalsInARow; n += 1) kit.connection.noteRefusal();
+  expect(kit.reported.filter((what) => what === "refusals_in_a_row")).toHaveLength(1);
+  expect(kit.connection.isClosing).toBe(true);
+});
+
 test("Connections share their listeners", () => {
   const { socket: other, stream } = fakeSocket();
   const another = new Connection(kit.context, { id: "con_2", socket: other, stream, addressCounts: ADDRESS_COUNTS });
