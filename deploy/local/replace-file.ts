@@ -36,8 +36,11 @@ export async function replaceFile(file: string, text: string | Buffer, newMode =
 export async function targetOf(file: string): Promise<string> {
   const target = await realpath(file).catch(undefinedIfMissing);
   if (target !== undefined) return target;
-  if ((await lstat(file).catch(undefinedIfMissing)) === undefined) return file;
-  throw new Error(`${file} is a link to a file that is not there; it was not changed.`);
+  // Another process may have made the file since: only a link leads nowhere.
+  const found = await lstat(file).catch(undefinedIfMissing);
+  if (found?.isSymbolicLink()) throw new Error(`${file} is a link to a file that is not there; it was not changed.`);
+  // As whoever finds the file names it: two names would have two locks.
+  return join(await realpath(dirname(file)), basename(file));
 }
 
 /** A process that died left its temporary file, which may hold secrets. That of a living process is newer. */

@@ -1,7 +1,7 @@
-import { chown, lstat, readdir, readFile, rename, stat, symlink, utimes, writeFile } from "node:fs/promises";
+import { chown, lstat, readdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { replaceFile } from "../../deploy/local/replace-file.ts";
+import { replaceFile, targetOf } from "../../deploy/local/replace-file.ts";
 import { runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -75,6 +75,21 @@ describe("A file that is replaced", () => {
     for (const name of [old, former, ...others]) await utimes(join(folder.path, name as string), 1, 1);
     await replaceFile(file, "new");
     expect((await readdir(folder.path)).sort()).toEqual(["keys.json", ...others, young].sort());
+  });
+
+  test("has one name while another process makes it, also behind a link to its folder", async () => {
+    await symlink(".", join(folder.path, "link"));
+    const names = new Set<string>();
+    for (let round = 0; round < 100; round += 1) {
+      const linked = join(folder.path, "link", "keys.json");
+      const looks = Array.from({ length: 10 }, () => targetOf(linked));
+      const made = writeFile(file, "new");
+      for (const name of await Promise.all(looks)) names.add(name);
+      await made;
+      names.add(await targetOf(linked));
+      await rm(file);
+    }
+    expect([...names]).toEqual([file]);
   });
 
   test("is whole after several replace it at once", async () => {
