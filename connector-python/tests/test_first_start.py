@@ -93,7 +93,7 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         looks_again.start()
         self.addCleanup(looks_again.stop)
 
-    def waited(self, wait_s: float) -> float:
+    def waited(self, wait_s: float, _: float = 0) -> float:
         self.waits.append(wait_s)
         return 0
 
@@ -408,7 +408,8 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(retry_after_of(text), wait_s, text)
         error = unreachable(WEBSOCKET, refused_with(503, Retry_After="7"))
         self.assertEqual((error.retry_after, "in 7 s" in error.hint), (7, True))
-        self.assertIsNone(unreachable(WEBSOCKET, refused_with(503)).retry_after)
+        for cause in (refused_with(503), refused_with(403, Retry_After="7")):
+            self.assertIsNone(unreachable(WEBSOCKET, cause).retry_after)
 
     async def start_at(self, answer: bytes, url: Callable[[int], str]) -> RelayError:
         """The error of a start at a server that answers everything with that."""

@@ -5,10 +5,13 @@ import unittest
 from typing import Any
 from unittest.mock import Mock, patch
 
+from websockets.datastructures import Headers
+
 from agent_relay_connector import reconnector
 from agent_relay_connector.background import Background
 from agent_relay_connector.connection import Connection, ConnectionEnd
-from agent_relay_connector.limits import BACKOFF_CAP_S, DRAINING_CAP_S, MAX_RETIRED
+from agent_relay_connector.limits import BACKOFF_CAP_S, DRAINING_CAP_S, MAX_RETIRED, RETRY_AFTER_CAP_S
+from agent_relay_connector.network_errors import UpgradeRefused
 from agent_relay_connector.reconnector import Reconnector
 from agent_relay_connector.types import Notice
 
@@ -92,3 +95,23 @@ class ADrainingRelay(unittest.IsolatedAsyncioTestCase):
         self.assertLessEqual(later.call_args.args[0], BACKOFF_CAP_S)
         later.call_args.args[1]()
         self.assertEqual(len(self.connections), 2)
+
+    async def test_holds_who_lost_the_connection_to_what_refused_the_next_one(self) -> None:
+        first = self.connections[0]
+        self.drains(0)
+        self.assertGreaterEqual(self.refuses(self.connections[1], 20), 20)
+        loop = asyncio.get_running_loop()
+        with patch.object(loop, "call_later", Mock(wraps=loop.call_later)) as later:
+            self.reconnector.connection_ended(first, ConnectionEnd("lost", 1006, None, None))
+        later.assert_not_called()
+
+    async def test_is_left_alone_by_whom_it_refuses_for_a_minute_at_most(self) -> None:
+        self.assertEqual(self.refuses(self.connections[0], 3600), RETRY_AFTER_CAP_S)
+
+    def refuses(self, connection: Any, retry_after_s: int) -> float:
+        """Returns the seconds until the next attempt."""
+        cause = UpgradeRefused(503, Headers({"Retry-After": str(retry_after_s)}))
+        loop = asyncio.get_running_loop()
+        with patch.object(loop, "call_later", Mock(wraps=loop.call_later)) as later:
+            self.reconnector.connection_ended(connection, ConnectionEnd("unreachable", 1006, None, cause))
+        return float(later.call_args.args[0])

@@ -15,9 +15,9 @@ export function backoffMs(attempt: number, random = Math.random(), { firstMs, ca
   return random * Math.min(capMs, firstMs * 2 ** attempt);
 }
 
-/** The wait that the relay asked for, plus a random part of at most half as much. Milliseconds. */
-export function jitteredMs(waitMs: number, random = Math.random()): number {
-  return waitMs * (1 + random / 2);
+/** The wait that was asked for, plus a random part of at most half as much, up to a bound. Milliseconds. */
+export function jitteredMs(waitMs: number, capMs = Number.POSITIVE_INFINITY, random = Math.random()): number {
+  return Math.min(waitMs * (1 + random / 2), capMs);
 }
 
 /** A wait that doubles with each attempt up to its bound, plus a random part of at most half as much. Milliseconds. */

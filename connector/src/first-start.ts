@@ -4,7 +4,7 @@ import { RelayError } from "./errors.ts";
 import { textOf } from "./frames.ts";
 import type { HttpClient } from "./http-client.ts";
 import { isNotYetKnown } from "./late-key.ts";
-import { FIRST_START, MAX_TIMER_MS, ONLINE_LOOK } from "./limits.ts";
+import { FIRST_START, MAX_TIMER_MS, ONLINE_LOOK, RETRY_AFTER_CAP_MS } from "./limits.ts";
 import { isRefusedByProxy, isRefusedUpgrade } from "./network-errors.ts";
 import type { StartOptions } from "./options.ts";
 import { pause } from "./pause.ts";
@@ -190,7 +190,8 @@ export class FirstStart {
   }
 }
 
-/** As long as a relay asked for; without an answer a wait that grows. */
+/** As long as an answer asked for, of which a relay's own may be longer than an edge's; without one a wait that grows. */
 function untilNextLook({ retryAfterMs }: RelayError, timesUntold: number): number {
-  return retryAfterMs === undefined ? growingMs(timesUntold, ONLINE_LOOK.wait) : jitteredMs(retryAfterMs);
+  if (retryAfterMs === undefined) return growingMs(timesUntold, ONLINE_LOOK.wait);
+  return jitteredMs(retryAfterMs, Math.max(retryAfterMs, RETRY_AFTER_CAP_MS));
 }

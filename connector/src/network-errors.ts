@@ -210,8 +210,9 @@ function placeOf(location: unknown, address: URL): string | undefined {
   return url?.protocol.startsWith("http") ? `${url.protocol}//${url.host}${url.pathname}` : undefined;
 }
 
-function retryAfterIn({ headers }: StrangeAnswer): number | undefined {
-  return retryAfterOf(String(headers["retry-after"] ?? ""));
+/** None of a status that does not pass: a start that ends after a while must not wait past its end. */
+function retryAfterIn({ status, headers }: StrangeAnswer): number | undefined {
+  return mayPass(status) ? retryAfterOf(String(headers["retry-after"] ?? "")) : undefined;
 }
 
 /** The wait that an answer asks for: in seconds, or until an IMF-fixdate. Source: RFC 9110, section 10.2.3. */

@@ -2,7 +2,7 @@ import { backoffMs, jitteredMs } from "./backoff.ts";
 import type { Connection, ConnectionEnd, ConnectionEvents } from "./connection.ts";
 import type { RelayError } from "./errors.ts";
 import type { Frame, HelloFrame } from "./frames.ts";
-import { BACKOFF, DRAINING_CAP_MS, MAX_RETIRED, RETIRED_MS } from "./limits.ts";
+import { BACKOFF, DRAINING_CAP_MS, MAX_RETIRED, RETIRED_MS, RETRY_AFTER_CAP_MS } from "./limits.ts";
 
 export interface ReconnectorEvents {
   readonly greeted: (hello: HelloFrame) => void;
@@ -32,7 +32,10 @@ export class Reconnector {
   #next: Connection | undefined;
   readonly #retired = new Map<Connection, ReturnType<typeof setTimeout>>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** By performance.now(), as all times here. */
   #dueAt = 0;
+  /** Until then an answer in the place of a relay asked to be left alone. */
+  #awayUntil = 0;
   #attempt = 0;
   #onlineAt = 0;
   /** What ended the last connection, when only a change can help. */
@@ -140,7 +143,9 @@ export class Reconnector {
     }
     if (connection === this.#next) this.#next = undefined;
     else this.#lostCurrent();
-    const waitMs = Math.max(backoffMs(this.#attempt), jitteredMs(end.cause?.retryAfterMs ?? 0));
+    const now = performance.now();
+    this.#awayUntil = Math.max(this.#awayUntil, now + jitteredMs(end.cause?.retryAfterMs ?? 0, RETRY_AFTER_CAP_MS));
+    const waitMs = Math.max(backoffMs(this.#attempt), this.#awayUntil - now);
     this.#forgetWaitOver(waitMs);
     const retryInMs = this.#reconnectIn(waitMs);
     if (this.#current === undefined && !isReplaced) this.#events.offline(end, retryInMs);

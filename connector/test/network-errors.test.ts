@@ -134,7 +134,11 @@ describe("An answer to the upgrade", () => {
       expect([text, retryAfterOf(text)]).toEqual([text, seconds === null ? undefined : seconds * 1000]);
     const asked = answered(503, { "retry-after": "7" });
     expect(asked).toMatchObject({ retryAfterMs: 7000, hint: expect.stringContaining("in 7 s") });
-    expect(answered(503, {}).retryAfterMs).toBeUndefined();
+    for (const [status, headers] of [
+      [503, {}],
+      [403, { "retry-after": "7" }],
+    ] as const)
+      expect(answered(status, headers).retryAfterMs).toBeUndefined();
     jest.restoreAllMocks();
   });
 });

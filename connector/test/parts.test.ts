@@ -89,8 +89,9 @@ describe("Waits between attempts", () => {
     expect(backoffMs(2, 0.5)).toBe(500);
   });
 
-  test("that the relay asked for are kept, and at most half as long again", () => {
-    expect([jitteredMs(1000, 0), jitteredMs(1000, 1)]).toEqual([1000, 1500]);
+  test("that were asked for are kept, and at most half as long again, within their bound", () => {
+    expect([0, 1].map((random) => jitteredMs(1000, undefined, random))).toEqual([1000, 1500]);
+    expect(jitteredMs(1000, 1200, 1)).toBe(1200);
   });
 });
 

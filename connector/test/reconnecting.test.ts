@@ -3,7 +3,14 @@ import type { Connection, ConnectionEvents } from "../src/connection.ts";
 import { finalClose, RelayError } from "../src/errors.ts";
 import type { Frame, HelloFrame } from "../src/frames.ts";
 import { Keepalive } from "../src/keepalive.ts";
-import { ANSWER_WITHIN_MS, BACKOFF, DRAINING_CAP_MS, MAX_RETIRED, RETIRED_MS } from "../src/limits.ts";
+import {
+  ANSWER_WITHIN_MS,
+  BACKOFF,
+  DRAINING_CAP_MS,
+  MAX_RETIRED,
+  RETIRED_MS,
+  RETRY_AFTER_CAP_MS,
+} from "../src/limits.ts";
 import { Reconnector } from "../src/reconnector.ts";
 
 /** When a connection is given up, and what comes after it. */
@@ -305,6 +312,24 @@ describe("The connections of an agent", () => {
     expect(connections).toHaveLength(2);
     connections[1]?.registers();
     jest.advanceTimersByTime(60_000);
+    expect(connections).toHaveLength(2);
+  });
+
+  test("A connection that is lost while it drains is replaced no sooner than what refused the next one asked", () => {
+    const [former, next] = drain();
+    next.ends(undefined, new RelayError("unreachable", { retryAfterMs: 20_000 }));
+    former.ends();
+    jest.advanceTimersByTime(20_000 - 1);
+    expect(connections).toHaveLength(2);
+    jest.advanceTimersByTime(10_000 + 1);
+    expect(connections).toHaveLength(3);
+  });
+
+  test("What refuses a connection is left alone for a minute at most", () => {
+    connections[0]?.ends(undefined, new RelayError("unreachable", { retryAfterMs: RETRY_AFTER_CAP_MS }));
+    jest.advanceTimersByTime(RETRY_AFTER_CAP_MS - 1);
+    expect(connections).toHaveLength(1);
+    jest.advanceTimersByTime(1);
     expect(connections).toHaveLength(2);
   });
 

@@ -1,5 +1,6 @@
 """Waits with a random part. Seconds."""
 
+import math
 import random
 
 from .limits import BACKOFF_CAP_S, BACKOFF_FIRST_S
@@ -18,6 +19,6 @@ def growing_s(attempt: int, cap_s: float) -> float:
     return jittered_s(min(cap_s, BACKOFF_FIRST_S * 2.0 ** min(attempt, 32)))
 
 
-def jittered_s(wait_s: float) -> float:
-    """The wait that the relay asked for, plus a random part of at most half as much."""
-    return wait_s * random.uniform(1, 1.5)
+def jittered_s(wait_s: float, cap_s: float = math.inf) -> float:
+    """The wait that was asked for, plus a random part of at most half as much, up to a bound."""
+    return min(wait_s * random.uniform(1, 1.5), cap_s)

@@ -9,7 +9,14 @@ from .background import Background
 from .check_online import CheckOnline
 from .errors import RelayError
 from .iso_time import epoch_ms_of
-from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, PRESENCE_CAP_S, REFUSED_UPGRADE_S, UNKNOWN_KEY_PRESENTED_S
+from .limits import (
+    OWN_LOOK_AGAIN_S,
+    OWN_LOOKS,
+    PRESENCE_CAP_S,
+    REFUSED_UPGRADE_S,
+    RETRY_AFTER_CAP_S,
+    UNKNOWN_KEY_PRESENTED_S,
+)
 from .network_errors import is_refused_by_proxy, is_refused_upgrade
 from .self_test import SelfTest
 from .types import Presence
@@ -172,8 +179,10 @@ class FirstStart:
 
 
 def _until_next_look_s(error: RelayError, times_untold: int) -> float:
-    """As long as a relay asked for; without an answer a wait that grows."""
-    return growing_s(times_untold, PRESENCE_CAP_S) if error.retry_after is None else jittered_s(error.retry_after)
+    """As long as an answer asked for, of which a relay's own may be longer than an edge's; without one a wait that grows."""
+    if error.retry_after is None:
+        return growing_s(times_untold, PRESENCE_CAP_S)
+    return jittered_s(error.retry_after, max(error.retry_after, RETRY_AFTER_CAP_S))
 
 
 def _is_of_what_is_not_known(refusal: RelayError) -> bool:

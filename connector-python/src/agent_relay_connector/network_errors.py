@@ -196,7 +196,7 @@ def no_relay_at(base: str, status: int, headers: Mapping[str, str]) -> RelayErro
     # A proxy in front of a relay that is away speaks for itself.
     code = "unreachable" if may_pass(status) else "not_a_relay"
     message = f"No Agent Relay answers at {base}: the answer was {status}{to}."
-    wait_s = retry_after_of(headers.get("retry-after"))
+    wait_s = _retry_after_in(status, headers.get("retry-after"))
     error = RelayError(code, message, _hint_of_status(status, base, to, wait_s), retry_after=wait_s)
     return error
 
@@ -213,7 +213,14 @@ def is_refused_upgrade(error: RelayError) -> bool:
 
 def retry_after_s(cause: BaseException | None) -> float | None:
     """The wait that the answer asked for with which an attempt failed."""
-    return cause.retry_after if isinstance(cause, ProxyError) else retry_after_of(_header(cause, "Retry-After"))
+    if isinstance(cause, ProxyError):
+        return cause.retry_after
+    return _retry_after_in(_status_of(cause), _header(cause, "Retry-After"))
+
+
+def _retry_after_in(status: int | None, header: str | None) -> float | None:
+    """None of a status that does not pass: a start that ends after a while must not wait past its end."""
+    return retry_after_of(header) if status is not None and may_pass(status) else None
 
 
 def retry_after_of(header: str | None) -> float | None:
@@ -294,7 +301,7 @@ def _of_proxy(error: ProxyError, url: str) -> NetworkError:
     return NetworkError(why, hint, "fix")
 
 
-def _status_of(cause: BaseException) -> int | None:
+def _status_of(cause: BaseException | None) -> int | None:
     """Of an HTTP answer in place of the upgrade: versions of `websockets` keep it in different places."""
     status = getattr(cause, "status_code", None) or getattr(getattr(cause, "response", None), "status_code", None)
     return status if isinstance(status, int) else None

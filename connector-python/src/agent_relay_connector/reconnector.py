@@ -10,7 +10,7 @@ from .background import Background
 from .connection import Connection, ConnectionEnd, ConnectionEvents
 from .errors import RelayError
 from .frames import AckFrame, DeliverFrame, Frame, HelloFrame, asked_wait_s
-from .limits import BACKOFF_CAP_S, DRAINING_CAP_S, MAX_RETIRED, RETIRED_S
+from .limits import BACKOFF_CAP_S, DRAINING_CAP_S, MAX_RETIRED, RETIRED_S, RETRY_AFTER_CAP_S
 from .network_errors import retry_after_s
 from .types import Notice
 
@@ -59,6 +59,8 @@ class Reconnector:
         self._timer: asyncio.TimerHandle | None = None
         self._is_waiting = False
         self._due_at = 0.0
+        # Until then an answer in the place of a relay asked to be left alone.
+        self._away_until = 0.0
         self._attempt = 0
         self._online_at = 0.0
         # What ended the last connection, when only a change can help.
@@ -137,7 +139,9 @@ class Reconnector:
             self._next = None
         else:
             self._lost_current()
-        wait_s = max(backoff_s(self._attempt), jittered_s(retry_after_s(end.cause) or 0))
+        now = time.monotonic()
+        self._away_until = max(self._away_until, now + jittered_s(retry_after_s(end.cause) or 0, RETRY_AFTER_CAP_S))
+        wait_s = max(backoff_s(self._attempt), self._away_until - now)
         self._forget_wait_over(wait_s)
         retry_in_s = self._reconnect_in(wait_s)
         if self._current is None and not is_replaced:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from .limits import MAX_PROXY_ANSWER_BYTES, PROXY_HEADERS_WITHIN_S
-from .network_errors import retry_after_of
+from .network_errors import may_pass, retry_after_of
 from .proxy import Proxy, ProxyError, proxy_of, target_of
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})[ \r\n]")
@@ -85,7 +85,7 @@ async def _ask(proxy: Proxy, connection: socket.socket, place: str) -> None:
     with suppress(ProxyError, asyncio.TimeoutError):
         await asyncio.wait_for(answer.read_headers(), PROXY_HEADERS_WITHIN_S)
     asked = _RETRY_AFTER.search(answer.head)
-    wait_s = None if asked is None else retry_after_of(asked[1].decode().strip())
+    wait_s = retry_after_of(asked[1].decode().strip()) if asked is not None and may_pass(status) else None
     raise proxy.error("failed", f"answered with {status}", status, wait_s)
 
 

@@ -97,13 +97,13 @@ function refusalIn(answer: string, named: NamedProxy, { host, place }: Target): 
   const status = statusOf(answer);
   const retryAfterMs = retryAfterOf(RETRY_AFTER.exec(answer)?.[1]?.trim());
   const why = `${shownProxy(named)} answered with ${status}`;
-  const failed = (hint: string, retry: NetworkError["retry"]) =>
-    new ProxyFailure({ why, hint, retry, retryAfterMs }, status);
+  const failed = (hint: string) => new ProxyFailure({ why, hint, retry: "fix" }, status);
   if (status === 407) {
     const refused = `It does not take the user and the password of ${variable}. Percent-encode what is no letter or digit in them.`;
     const missing = `It wants a user and a password: ${variable}=http://user:password@host:port.`;
-    return failed(url.username ? refused : missing, "fix");
+    return failed(url.username ? refused : missing);
   }
-  if (mayPass(status)) return failed(`It does not reach the relay at the moment: ${tryAgain(retryAfterMs)}.`, "later");
-  return failed(`It does not connect to ${place}: ask who runs it, or name ${host} in NO_PROXY.`, "fix");
+  if (!mayPass(status)) return failed(`It does not connect to ${place}: ask who runs it, or name ${host} in NO_PROXY.`);
+  const hint = `It does not reach the relay at the moment: ${tryAgain(retryAfterMs)}.`;
+  return new ProxyFailure({ why, hint, retry: "later", retryAfterMs }, status);
 }
