@@ -8,9 +8,10 @@ import struct
 import threading
 import traceback
 import unittest
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import websockets
 
@@ -31,16 +32,31 @@ HELLO = '{"frame":"hello"}'
 class End:
     """What is read of a websocket until it ends."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, frame: Callable[[Frame], None] | None = None) -> None:
         self.frames: list[Frame] = []
         self._closed: asyncio.Future[tuple[int, Exception | None]] = asyncio.get_running_loop().create_future()
-        self._websocket = Websocket(url, self.frames.append, lambda code, cause: self._closed.set_result((code, cause)), {})
+        self._websocket = Websocket(
+            url, frame or self.frames.append, lambda code, cause: self._closed.set_result((code, cause)), {}
+        )
 
     async def reached(self) -> tuple[int, Exception | None]:
         self._websocket.open()
         closed = await asyncio.wait_for(self._closed, GENEROUS_S)
         await self._websocket.close()
         return closed
+
+
+class AFaultOfThisProgram(unittest.IsolatedAsyncioTestCase):
+    async def test_in_what_a_frame_leads_to_is_logged_and_ends_the_connection(self) -> None:
+        async def greet(connection: Any, *_: Any) -> None:
+            await connection.send(HELLO)
+            await connection.wait_closed()
+
+        async with serve(greet, "127.0.0.1", 0) as server:
+            end = End(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/ws", Mock(side_effect=ValueError("x")))
+            with self.assertLogs("agent_relay_connector", "ERROR") as logs:
+                self.assertEqual(await end.reached(), (NO_CODE, None))
+        self.assertIn("ValueError: x", logs.output[0])
 
 
 class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):

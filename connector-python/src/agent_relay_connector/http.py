@@ -113,7 +113,7 @@ class _LookUp:
         self._has_ended = False
 
     async def open_tunnel(self) -> None:
-        """Raises ProxyError. `end` cancels it."""
+        """Raises OSError. `end` cancels it."""
         self._opening = asyncio.current_task()
         self._request.tunnel = await self.tunnel.open()
         self._opening = None

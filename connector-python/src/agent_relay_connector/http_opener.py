@@ -28,8 +28,8 @@ class ShownRequest(urllib.request.Request):
             headers["content-type"] = "application/json"
         super().__init__(url, None if body is None else body.encode(), headers)
         self.connected = connected
-        # A connection to the host that is used in place of a new one.
-        self.tunnel: socket.socket | None = None
+        # The connection to the host, without TLS.
+        self.tunnel: socket.socket
 
 
 def http_opener() -> urllib.request.OpenerDirector:
@@ -93,11 +93,8 @@ class _HttpConnection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         tunnel = self._request.tunnel
-        if tunnel is None:
-            super().connect()
-        else:
-            tunnel.settimeout(self.timeout)
-            self.sock = self._through(tunnel)
+        tunnel.settimeout(self.timeout)
+        self.sock = self._through(tunnel)
         self._request.connected(self.sock)
 
     def _through(self, tunnel: socket.socket) -> socket.socket:

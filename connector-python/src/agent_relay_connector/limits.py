@@ -24,6 +24,8 @@ MAX_SAID_CHARACTERS = 1000
 
 # From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one.
 HELLO_WITHIN_S = 5.0
+# The addresses of a name are tried side by side, each so long after the one before. Source: RFC 8305, section 5.
+NEXT_ADDRESS_S = 0.25
 # From `hello` to the first register; another connection follows. The relay waits for 10 s, and then closes for good (1008).
 REGISTER_WITHIN_S = 8.0
 # The relay answers within a second: a connection without any frame this long after a request is dead.

@@ -1,12 +1,12 @@
-"""A connection through a proxy. Source: RFC 9110, section 9.3.6."""
+"""A connection to the host of an address, maybe through a proxy. Source: RFC 9110, section 9.3.6."""
 
 import asyncio
 import re
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
+from .dial import dial
 from .limits import MAX_PROXY_ANSWER_BYTES, PROXY_HEADERS_WITHIN_S
 from .network_errors import may_pass, retry_after_of
 from .proxy import Proxy, ProxyError, proxy_of, target_of
@@ -30,14 +30,15 @@ class Tunnel:
         """What the attempt fails with if its time is over now; None while no proxy is waited for."""
         return None if self._asked is None else self._asked.error("failed", "does not answer")
 
-    async def open(self) -> socket.socket | None:
-        """None: no proxy is on the way. Raises ProxyError. Its caller bounds the time; cancelled, it leaves no socket."""
+    async def open(self) -> socket.socket:
+        """Without TLS. Raises OSError. Its caller bounds the time; cancelled, it leaves no socket."""
+        target = target_of(self._url)
         proxy = self._asked = proxy_of(self._url, self._environment)
         if proxy is None:
-            return None
+            return await dial(target.host, target.port)
         connection = await _reached(proxy)
         try:
-            await _ask(proxy, connection, target_of(self._url).place)
+            await _ask(proxy, connection, target.place)
         except BaseException:
             connection.close()
             raise
@@ -46,27 +47,10 @@ class Tunnel:
 
 
 async def _reached(proxy: Proxy) -> socket.socket:
-    failure: Exception | None = None
     try:
-        addresses = await asyncio.get_running_loop().getaddrinfo(proxy.host, proxy.port, type=socket.SOCK_STREAM)
-        for family, kind, protocol, _, address in addresses:
-            try:
-                return await _dialled(socket.socket(family, kind, protocol), address)
-            except OSError as error:
-                failure = error
-    except (OSError, UnicodeError) as error:
-        failure = error
-    raise proxy.error("failed", "is not reachable") from failure
-
-
-async def _dialled(connection: socket.socket, address: Any) -> socket.socket:
-    try:
-        connection.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(connection, address)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        return await dial(proxy.host, proxy.port)
+    except OSError as failure:
+        raise proxy.error("failed", "is not reachable") from failure
 
 
 async def _ask(proxy: Proxy, connection: socket.socket, place: str) -> None:

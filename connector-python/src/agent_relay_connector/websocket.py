@@ -19,8 +19,8 @@ from .tunnel import Tunnel
 from .within import within
 
 NO_CODE = 1006
-# What an attempt to connect fails with: network, TLS, an address that is none, an answer that is no upgrade.
-_FAILURES = (OSError, EOFError, ValueError, asyncio.TimeoutError, WebSocketException)
+# What an attempt to connect fails with: network, TLS, an answer that is no upgrade. Anything else is a fault of a program.
+_FAILURES = (OSError, EOFError, asyncio.TimeoutError, WebSocketException)
 # websockets 15 and later would read the environment as well.
 _NO_PROXY: dict[str, Any] = {"proxy": None} if "proxy" in signature(LibraryConnect).parameters else {}
 
@@ -77,20 +77,33 @@ class Websocket:
 
     async def _run(self) -> None:
         try:
+            if await self._has_connected():
+                self._background.spawn(self._send_all())
+                await self._receive_all()
+        except Exception:
+            # A fault of a program, which the task logs. Another attempt follows.
+            self._end(NO_CODE, None)
+            raise
+
+    async def _has_connected(self) -> bool:
+        try:
             self._socket = await self._connected()
-            if self._is_closing:
-                await self._socket.close()
-                return
-            self._background.spawn(self._send_all())
-            while True:
-                self._receive(await self._socket.recv())
-        except ConnectionClosed as closed:
-            self._end(closed.rcvd.code if closed.rcvd is not None else NO_CODE, None)
         except _FAILURES as failure:
             self._end(NO_CODE, without_secrets(failure))
+            return False
+        if self._is_closing:
+            await self._socket.close()
+        return not self._is_closing
+
+    async def _receive_all(self) -> None:
+        while True:
+            try:
+                message = await self._socket.recv()
+            except ConnectionClosed as closed:
+                return self._end(closed.rcvd.code if closed.rcvd is not None else NO_CODE, None)
+            self._receive(message)
 
     async def _connected(self) -> Any:
-        target = target_of(self._url)
         tunnel = await self._tunnel.open()
         # Whoever opened this ends the attempt. A timeout of the library could lose the tunnel between the two.
         return await _Connect(
@@ -101,8 +114,8 @@ class Websocket:
             max_size=MAX_INCOMING_BYTES,
             **READS_FIRST,
             **_NO_PROXY,
-            **({"host": target.host, "port": target.port} if tunnel is None else {"sock": tunnel}),
-            server_hostname=target.host if self._url.startswith("wss:") else None,
+            sock=tunnel,
+            server_hostname=target_of(self._url).host if self._url.startswith("wss:") else None,
         )
 
     async def _send_all(self) -> None:
