@@ -345,6 +345,12 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(error.retry, retry, reason)
                 self.assertIn(hint, error.hint, reason)
 
+    def test_in_tls_has_the_same_verdict_in_both_languages(self) -> None:
+        table = json.loads((Path(__file__).parent / "tls_failures.json").read_text("utf-8"))
+        for retry, reasons in table.items():
+            for reason in reasons:
+                self.assertEqual(unreachable(WEBSOCKET, tls_error(reason)).retry, retry, reason)
+
     def test_is_that_its_address_leads_past_its_websocket_where_that_does_not_end_in_ws(self) -> None:
         prefixed = "wss://relay.example/prefix"
         named = "at https://relay.example/prefix, use that address, or wss://relay.example/prefix/ws."

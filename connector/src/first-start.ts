@@ -185,8 +185,12 @@ export class FirstStart {
   /** How the agent is, or why nobody tells. */
   async #look(): Promise<Presence | RelayError> {
     const { agent, http } = this.#options;
-    const looking = presenceOf(http, agent, ONLINE_LOOK.answer.timeoutMs, this.#stopped.signal);
-    return await looking.catch((error: RelayError) => error);
+    try {
+      return await presenceOf(http, agent, ONLINE_LOOK.answer.timeoutMs, this.#stopped.signal);
+    } catch (error) {
+      if (error instanceof RelayError) return error;
+      throw error;
+    }
   }
 }
 

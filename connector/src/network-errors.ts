@@ -35,6 +35,7 @@ const MAYBE_TLS_HINT = "Something ended the connection at once: where the port s
 
 const SELF_SIGNED = entry("its certificate is self-signed", SELF_SIGNED_HINT, "fix");
 const UNVERIFIED = entry("its certificate cannot be verified", CHAIN_HINT, "fix");
+const NO_TLS = entry("it does not speak TLS on this port", NO_TLS_HINT, "fix");
 const NO_HTTP = entry("what answers there does not speak HTTP", NO_HTTP_HINT, "fix");
 const CUT_OFF = entry("connection reset", MAYBE_TLS_HINT, "later");
 const SILENT = entry("the host does not answer", NETWORK_HINT, "later");
@@ -53,20 +54,23 @@ const NETWORK_ERRORS: Readonly<Record<string, NetworkError>> = {
   CERT_NOT_YET_VALID: entry("its certificate is not valid yet", "Set this machine's clock.", "fix"),
   DEPTH_ZERO_SELF_SIGNED_CERT: SELF_SIGNED,
   SELF_SIGNED_CERT_IN_CHAIN: SELF_SIGNED,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNVERIFIED,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNVERIFIED,
-  UNABLE_TO_GET_ISSUER_CERT: UNVERIFIED,
-  CERT_SIGNATURE_FAILURE: UNVERIFIED,
-  CERT_UNTRUSTED: UNVERIFIED,
   CERT_REVOKED: entry("its certificate was revoked", "The server needs another certificate.", "fix"),
   ERR_TLS_CERT_ALTNAME_INVALID: entry("its certificate is for another host", "Use a host name that it names.", "fix"),
 };
 
+/** Node's other names for OpenSSL's X509_V_ERR_*: none of them passes by itself. UNSPECIFIED is each that has none. */
+const UNVERIFIED_CODE =
+  /^(?:UNABLE_TO_\w+|(?:CERT|CRL)_\w+|ERROR_IN_\w+|INVALID_(?:CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|UNSPECIFIED)$/;
+
 /** By OpenSSL's words for it, in Node's code or, for EPROTO, in the message. Any other failure of a handshake may pass. */
 const TLS_ERRORS: readonly (readonly [words: RegExp, NetworkError])[] = [
-  [/wrong.version.number|packet.length.too.long/i, entry("it does not speak TLS on this port", NO_TLS_HINT, "fix")],
-  [/protocol.version|unsupported.protocol/i, entry("it has no version of TLS of this machine's", VERSION_HINT, "fix")],
-  [/certificate.required/i, entry("it asks for a client certificate", CLIENT_CERTIFICATE_HINT, "fix")],
+  [/wrong.version.number|packet.length.too.long|record.layer.failure|unknown.protocol/i, NO_TLS],
+  [
+    /protocol.version|unsupported.protocol|insufficient.security/i,
+    entry("it has no version of TLS of this machine's", VERSION_HINT, "fix"),
+  ],
+  [/unrecognized.name/i, entry("it serves no host of this name", "Use a host name that it serves.", "fix")],
+  [/certificate.required|bad.certificate/i, entry("it asks for a client certificate", CLIENT_CERTIFICATE_HINT, "fix")],
   [/handshake.failure/i, entry("it refused the TLS handshake", HANDSHAKE_HINT, "fix")],
   [/./, entry("the TLS handshake failed", UNKNOWN_HINT, "later")],
 ];
@@ -106,15 +110,23 @@ export function networkErrorOf({ name, code, message, networkError }: FailedRequ
   // A DOMException has a number.
   if (typeof code !== "string") return entry("the connection failed", UNKNOWN_HINT, "later");
   if (Object.hasOwn(NETWORK_ERRORS, code)) return NETWORK_ERRORS[code] as NetworkError;
+  if (UNVERIFIED_CODE.test(code)) return UNVERIFIED;
   if (NO_HTTP_CODES.has(code)) return NO_HTTP;
   const words = code === "EPROTO" ? `${code} ${message}` : code;
   const tlsError = /^(?:EPROTO|ERR_SSL_)/.test(code) ? TLS_ERRORS.find(([pattern]) => pattern.test(words)) : undefined;
   return tlsError?.[1] ?? entry(`the connection failed (${code})`, UNKNOWN_HINT, "later");
 }
 
-/** Whether a request failed before anything of it can have gone out. */
+/** Whether what answered does not speak TLS. */
+export function isNoTls(failed: FailedRequest): boolean {
+  return networkErrorOf(failed) === NO_TLS;
+}
+
+/** Whether a request failed before anything of it can have gone out. An answer that is no HTTP came to one that did. */
 export function wasNeverSent(failed: FailedRequest): boolean {
-  return failed.networkError !== undefined || UNCONNECTED.has(failed.code) || networkErrorOf(failed).retry === "fix";
+  if (failed.networkError !== undefined || UNCONNECTED.has(failed.code)) return true;
+  const told = networkErrorOf(failed);
+  return told.retry === "fix" && told !== NO_HTTP;
 }
 
 const PATH_HINT = "Correct the path of the relay's address; a proxy in front must pass its websocket on.";

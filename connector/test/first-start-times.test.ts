@@ -60,6 +60,11 @@ test("What answers look-ups in the relay's place ends the start after 10 s witho
   expect(told.map(({ code }) => code)).toEqual(codes);
 });
 
+test("A fault of this program in a look-up is told as it is, and registers nobody", async () => {
+  answerLookUps(() => undefined as never);
+  await expect(firstStart([], false).beforeRegister(async () => "")).rejects.toBeInstanceOf(TypeError);
+});
+
 describe("What was added to the relay a moment ago", () => {
   /** A refused register: how the connector takes the error. */
   const refused = (code: "unknown_key" | "invalid_credential" | "key_not_allowed", message: string) =>

@@ -24,6 +24,10 @@ const retryAfter = JSON.parse(
   await readFile(new URL("../../connector-python/tests/retry_after.json", import.meta.url), "utf8"),
 ) as { now: string; waits: [text: string, seconds: number | null][] };
 
+const tlsFailures = JSON.parse(
+  await readFile(new URL("../../connector-python/tests/tls_failures.json", import.meta.url), "utf8"),
+) as Record<"fix" | "later", string[]>;
+
 /** As Node says it of a handshake that failed while it wrote. */
 const eproto = (reason: string) => ({
   code: "EPROTO",
@@ -61,6 +65,12 @@ const FITS: readonly (readonly [
   [{ code: "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED" }, /presents none/, "fix"],
   [eproto("ssl/tls alert handshake failure"), /client certificate/, "fix"],
   [{ code: "ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE" }, /client certificate/, "fix"],
+  [{ code: "UNABLE_TO_GET_ISSUER_CERT_LOCALLY" }, /intermediate certificates/, "fix"],
+  [{ code: "CERT_SIGNATURE_FAILURE" }, /intermediate certificates/, "fix"],
+  [{ code: "INVALID_CA" }, /intermediate certificates/, "fix"],
+  [{ code: "INVALID_PURPOSE" }, /intermediate certificates/, "fix"],
+  [{ code: "CERT_CHAIN_TOO_LONG" }, /intermediate certificates/, "fix"],
+  [{ code: "UNSPECIFIED" }, /intermediate certificates/, "fix"],
   [eproto("tlsv1 alert internal error"), /Check the relay's address/, "later"],
   [{ code: "ERR_SSL_BAD_RECORD_TYPE" }, /Check the relay's address/, "later"],
   [{ code: "EWHATEVER" }, /Check the relay's address/, "later"],
@@ -74,6 +84,15 @@ describe("The hint of a failed connection fits", () => {
       expect([given, advised]).toEqual([expect.stringMatching(hint), retry]);
       expect(why).toMatch(/^[a-z]/);
       expect(why).not.toContain("EPROTO");
+    },
+  );
+
+  test.each(Object.entries(tlsFailures))(
+    "and is %s in both languages for the same failures of TLS",
+    (retry, reasons) => {
+      for (const reason of reasons)
+        for (const said of [{ code: `ERR_SSL_${reason}` }, eproto(reason.toLowerCase().replaceAll("_", " "))])
+          expect([reason, networkErrorOf(said).retry]).toEqual([reason, retry]);
     },
   );
 
@@ -165,9 +184,10 @@ describe("An answer of an edge over HTTP", () => {
   });
 });
 
-test("Nothing was sent where no connection came about; a connection that broke leaves it open", () => {
+test("Nothing was sent where no connection came about; one that broke, or an answer that is no HTTP, leaves it open", () => {
   for (const code of ["ECONNREFUSED", "ENOTFOUND", "CERT_HAS_EXPIRED"]) expect(wasNeverSent({ code })).toBe(true);
-  for (const code of ["ECONNRESET", "ETIMEDOUT", undefined]) expect(wasNeverSent({ code })).toBe(false);
+  for (const code of ["ECONNRESET", "ETIMEDOUT", "HPE_INVALID_CONSTANT", undefined])
+    expect(wasNeverSent({ code })).toBe(false);
 });
 
 describe("Why no websocket was opened is told as it is", () => {

@@ -139,6 +139,7 @@ _BY_TLS_REASON = {
 _BY_VERIFY_CODE = {
     9: NetworkError("its certificate is not valid yet", "Set this machine's clock.", "fix"),
     10: NetworkError("its certificate has expired", "Renew it, or set this machine's clock.", "fix"),
+    23: NetworkError("its certificate was revoked", "The server needs another certificate.", "fix"),
     18: _SELF_SIGNED,
     19: _SELF_SIGNED,
     62: _OTHER_HOST,
@@ -199,6 +200,11 @@ def no_relay_at(base: str, status: int, headers: Mapping[str, str]) -> RelayErro
     wait_s = _retry_after_in(status, headers.get("retry-after"))
     error = RelayError(code, message, _hint_of_status(status, base, to, wait_s), retry_after=wait_s)
     return error
+
+
+def is_no_tls(failure: Exception) -> bool:
+    """Whether what answered does not speak TLS."""
+    return isinstance(failure, ssl.SSLError) and _BY_TLS_REASON.get(failure.reason) is _NO_TLS
 
 
 def is_refused_by_proxy(error: RelayError) -> bool:
@@ -284,6 +290,12 @@ def _of_proxy(error: ProxyError, url: str) -> NetworkError:
     target = target_of(url)
     if error.problem == "unusable":
         return NetworkError(why, f"{_PROXY_HINT} NO_PROXY={target.host} goes without a proxy.", "fix")
+    if error.problem == "portal":
+        hint = (
+            f"It may show a page of its own in place of {target.place}, such as a login: ask who runs it, or name "
+            f"{target.host} in NO_PROXY. If the relay's port speaks plain http, use http:// (or ws://)."
+        )
+        return NetworkError(why, hint, "fix")
     if error.status is None:
         hint = f"Start the proxy, correct {error.variable}, or name {target.host} in NO_PROXY."
         return NetworkError(why, hint, "fix" if error.problem == "no_http" else "later")

@@ -8,8 +8,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
-# Another attempt cannot help with the first two.
-Problem = Literal["unusable", "no_http", "failed"]
+# `portal`: it let the connection through, and a page of its own may answer in it. Of these only `failed` may pass.
+Problem = Literal["unusable", "no_http", "portal", "failed"]
 
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 # User and password, IPv6 or another host, port. The last @ ends the password.
