@@ -369,6 +369,14 @@ class AProxyThatDoesNotConnect(Proxied):
         await self.tells("answered with 407", missing, "fix", "https_proxy")
         self.assertNotIn("Authorization", self.proxy.heads[-1])
 
+    async def test_but_shows_a_page_in_the_place_of_the_relay_is_told_as_that(self) -> None:
+        self.proxy.answer, self.proxy.ends = YES + b"HTTP/1.1 200 OK\r\n\r\n<html>Log in</html>", False
+        hint = (
+            "It may show a page of its own in place of {0}:443, such as a login: ask who runs it, or name {0} in NO_PROXY. "
+            "If the relay's port speaks plain http, use http:// (or ws://)."
+        )
+        await self.tells("leads to something that does not speak TLS", hint, "fix")
+
     async def test_for_good_is_told_with_its_status(self) -> None:
         for status in (302, 403, 404):
             self.proxy.answer = f"HTTP/1.1 {status}\r\n\r\n".encode()

@@ -107,7 +107,8 @@ export class Connection {
 
   open(): void {
     this.#openedAt = performance.now();
-    this.#timer = setTimeout(() => this.#end({ failure: { code: "ETIMEDOUT" } }), HELLO_WITHIN_MS);
+    const silent = () => this.#end({ failure: this.#socket.silence ?? { code: "ETIMEDOUT" } });
+    this.#timer = setTimeout(silent, HELLO_WITHIN_MS);
     this.#socket.open();
   }
 

@@ -1,5 +1,5 @@
 import { request } from "#platform";
-import type { StrangeAnswer } from "./network-errors.ts";
+import type { FailedRequest, StrangeAnswer } from "./network-errors.ts";
 import type { HttpRequest } from "./platform/contract.ts";
 
 /** What a relay answers over HTTP. */
@@ -46,7 +46,9 @@ export class HttpClient {
       if (text === undefined) throw new AnswerTooLarge(head);
       return { ...head, text };
     } catch (error) {
-      inTime.throwIfAborted();
+      signal.throwIfAborted();
+      // It names the proxy that was waited for.
+      if ((error as FailedRequest).networkError === undefined) inTime.throwIfAborted();
       throw error;
     }
   }

@@ -28,8 +28,6 @@ export const HELLO_WITHIN_MS = 5000;
 
 /** Of a proxy's answer to CONNECT. */
 export const PROXY = {
-  /** Less than any attempt or look-up may take, which would end without naming the proxy. */
-  answerWithinMs: 2500,
   /** How long its headers may take after a status that refuses. */
   headersWithinMs: 1000,
   maxBytes: 8192,

@@ -36,6 +36,11 @@ export class Socket {
     });
   }
 
+  /** What it fails with if its time is over now, where more is known than that. */
+  get silence(): AttemptFailure | undefined {
+    return this.#websocket?.silence;
+  }
+
   send(text: string): void {
     this.#websocket?.send(text);
   }

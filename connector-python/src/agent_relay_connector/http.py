@@ -86,7 +86,7 @@ class HttpClient:
         finally:
             look_up.end()
         if isinstance(answer, OSError):
-            raise answer
+            raise look_up.tunnel.failure(answer)
         return answer
 
     def _ended(self, look_up: "_LookUp") -> None:

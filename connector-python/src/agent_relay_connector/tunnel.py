@@ -8,9 +8,11 @@ from contextlib import suppress
 
 from .dial import dial
 from .limits import MAX_PROXY_ANSWER_BYTES, PROXY_HEADERS_WITHIN_S
-from .network_errors import may_pass, retry_after_of
+from .network_errors import is_no_tls, may_pass, retry_after_of
 from .proxy import Proxy, ProxyError, proxy_of, target_of
 
+# A start that outlasts a proxy which refuses outlasts a portal.
+PORTAL_STATUS = 200
 _STATUS_LINE = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})[ \r\n]")
 _RETRY_AFTER = re.compile(rb"\nretry-after:([\t -~]*)\r?\n", re.IGNORECASE)
 
@@ -22,13 +24,20 @@ class Tunnel:
         """environment: names the proxies. It is not read before `open`."""
         self._url = url
         self._environment = environment
-        # Whose answer is awaited.
+        # Whose answer is awaited, and which one the connection leads through.
         self._asked: Proxy | None = None
+        self._passed: Proxy | None = None
 
     @property
     def silence(self) -> ProxyError | None:
         """What the attempt fails with if its time is over now; None while no proxy is waited for."""
         return None if self._asked is None else self._asked.error("failed", "does not answer")
+
+    def failure(self, error: Exception) -> Exception:
+        """What the attempt failed with, of which the proxy may be the reason."""
+        if self._passed is None or not is_no_tls(error):
+            return error
+        return self._passed.error("portal", "leads to something that does not speak TLS", PORTAL_STATUS)
 
     async def open(self) -> socket.socket:
         """Without TLS. Raises OSError. Its caller bounds the time; cancelled, it leaves no socket."""
@@ -42,7 +51,7 @@ class Tunnel:
         except BaseException:
             connection.close()
             raise
-        self._asked = None
+        self._asked, self._passed = None, proxy
         return connection
 
 

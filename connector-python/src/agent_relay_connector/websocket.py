@@ -89,7 +89,7 @@ class Websocket:
         try:
             self._socket = await self._connected()
         except _FAILURES as failure:
-            self._end(NO_CODE, without_secrets(failure))
+            self._end(NO_CODE, self._tunnel.failure(without_secrets(failure)))
             return False
         if self._is_closing:
             await self._socket.close()

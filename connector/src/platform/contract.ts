@@ -19,6 +19,8 @@ export interface PlatformWebSocket {
   close(): void;
   /** Ends it without the other end, where the platform can. */
   cut(): void;
+  /** What it fails with if its time is over now, where more is known than that. */
+  readonly silence?: AttemptFailure | undefined;
 }
 
 export interface HttpRequest {

@@ -1,8 +1,5 @@
 import { type IncomingMessage, request as overHttp } from "node:http";
 import { request as overTls } from "node:https";
-import { isIP, connect as openTcp, type Socket } from "node:net";
-import type { Duplex } from "node:stream";
-import { connect as openTls } from "node:tls";
 import { WebSocket } from "ws";
 import { MAX_RECEIVED_BYTES } from "../limits.ts";
 import type { AttemptFailure, FailedRequest } from "../network-errors.ts";
@@ -14,8 +11,7 @@ import {
   type PlatformWebSocket,
   type WebSocketEvents,
 } from "./contract.ts";
-import { proxyFor, type Target, targetOf } from "./proxy.ts";
-import { tunnelTo } from "./tunnel.ts";
+import { Way } from "./tunnel.ts";
 
 /** Some edges refuse a request without them. */
 const HEADERS = {
@@ -23,17 +19,15 @@ const HEADERS = {
   "user-agent": `agent-relay-connector/${VERSION}`,
 };
 
-/** As Node calls what makes its connections. */
-type Connect = (options: unknown, connected: (error: Error | null, connection: Duplex) => void) => Duplex | undefined;
-
 /** @param usesProxy whether the environment's proxy counts. */
 export function openWebSocket(url: string, usesProxy: boolean, events: WebSocketEvents): PlatformWebSocket {
   const over = new AbortController();
+  const way = new Way(url, usesProxy, over.signal);
   let isOpen = false;
   let failure: AttemptFailure | undefined;
   const websocket = new WebSocket(url, {
     headers: HEADERS,
-    createConnection: connect(url, usesProxy, over.signal) as never,
+    createConnection: way.connect as never,
     perMessageDeflate: false,
     maxPayload: MAX_RECEIVED_BYTES,
   });
@@ -52,7 +46,7 @@ export function openWebSocket(url: string, usesProxy: boolean, events: WebSocket
   });
   websocket.on("error", (error: FailedRequest) => {
     if (isOpen) websocket.terminate();
-    else failure ??= error;
+    else failure ??= way.failure(error);
   });
   websocket.on("close", (code) => {
     over.abort();
@@ -62,6 +56,9 @@ export function openWebSocket(url: string, usesProxy: boolean, events: WebSocket
     send: (text) => websocket.readyState === WebSocket.OPEN && websocket.send(text),
     close: () => websocket.close(),
     cut: () => websocket.terminate(),
+    get silence() {
+      return way.silence;
+    },
   };
 }
 
@@ -77,34 +74,13 @@ export async function request(
   const headers = { ...HEADERS, ...asked.headers };
   // Without an agent Node would name the default port in the header host.
   const defaultPort = send === overTls ? 443 : 80;
-  const createConnection = connect(url, usesProxy, signal);
-  const outgoing = send(url, { ...asked, headers, signal, defaultPort, createConnection });
-  outgoing.on("response", resolve).on("error", reject);
+  const way = new Way(url, usesProxy, signal);
+  const outgoing = send(url, { ...asked, headers, signal, defaultPort, createConnection: way.connect });
+  outgoing.on("response", resolve);
+  outgoing.on("error", (error) => reject((signal.aborted && way.silence) || way.failure(error)));
   // An answer that is none, such as 101, ends it without an error.
   outgoing.on("close", () => reject(new Error("no answer")));
   outgoing.end(body);
   const answer = await promise;
   return { status: answer.statusCode as number, headers: answer.headers, body: answer };
-}
-
-function connect(url: string, usesProxy: boolean, signal: AbortSignal): Connect {
-  const target = targetOf(new URL(url));
-  return (_, connected) => {
-    const proxy = usesProxy ? proxyFor(target, process.env) : undefined;
-    // At once: what fails at once must find a listener.
-    if (proxy === undefined) return connectionTo(target);
-    tunnelTo(target, proxy, signal).then(
-      (tunnel) => connected(null, connectionTo(target, tunnel)),
-      (error) => connected(error, undefined as never),
-    );
-    return undefined;
-  };
-}
-
-/** With TLS where the address says so. */
-function connectionTo({ isSecure, host, port }: Target, tunnel?: Socket): Socket {
-  if (!isSecure) return tunnel ?? openTcp({ host, port });
-  // The certificate must be for the host, whatever the tunnel leads through.
-  const name = { host, servername: isIP(host) ? "" : host };
-  return openTls({ ...name, port, ...(tunnel && { socket: tunnel }), ALPNProtocols: ["http/1.1"] });
 }

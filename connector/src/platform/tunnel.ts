@@ -1,25 +1,83 @@
-import { connect, type Socket } from "node:net";
+import { connect, isIP, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { connect as openTls } from "node:tls";
 import { PROXY } from "../limits.ts";
 import {
   type FailedRequest,
+  isNoTls,
   mayPass,
   type NetworkError,
   networkErrorOf,
   retryAfterOf,
   tryAgain,
 } from "../network-errors.ts";
-import { bare, type NamedProxy, ProxyFailure, shownProxy, type Target } from "./proxy.ts";
+import { bare, type NamedProxy, ProxyFailure, proxyFor, shownProxy, type Target, targetOf } from "./proxy.ts";
 
-/** A connection through a proxy. Source: RFC 9110, section 9.3.6. */
+/** A connection to the host of an address, maybe through a proxy. Source: RFC 9110, section 9.3.6. */
 
+/** As Node calls what makes its connections. */
+type Connect = (options: unknown, connected: (error: Error | null, connection: Duplex) => void) => Duplex | undefined;
+
+/** A start that outlasts a proxy which refuses outlasts a portal. */
+const PORTAL_STATUS = 200;
 const STATUS_LINE = /^HTTP\/1\.\d (\d{3})[ \r\n]/;
 const HEAD_END = /\n\r?\n$/;
 const RETRY_AFTER = /\nretry-after:([\t -~]*)\r?\n/i;
 
-/** Asks the proxy once. Rejects with a ProxyFailure. */
-export async function tunnelTo(target: Target, named: NamedProxy, signal: AbortSignal): Promise<Socket> {
+/** The way to the host of an address, for one attempt. */
+export class Way {
+  readonly #target: Target;
+  readonly #usesProxy: boolean;
+  readonly #signal: AbortSignal;
+  #proxy: NamedProxy | undefined;
+  #isThrough = false;
+
+  /** @param usesProxy whether the environment's proxy counts. */
+  constructor(url: string, usesProxy: boolean, signal: AbortSignal) {
+    this.#target = targetOf(new URL(url));
+    this.#usesProxy = usesProxy;
+    this.#signal = signal;
+  }
+
+  /** @throws {ProxyFailure} for a value that names no proxy. */
+  readonly connect: Connect = (_, connected) => {
+    const [target, proxy] = [this.#target, this.#usesProxy ? proxyFor(this.#target, process.env) : undefined];
+    // At once: what fails at once must find a listener.
+    if (proxy === undefined) return connectionTo(target);
+    this.#proxy = proxy;
+    tunnelTo(target, proxy, this.#signal).then(
+      (tunnel) => {
+        this.#isThrough = true;
+        connected(null, connectionTo(target, tunnel));
+      },
+      (error) => connected(error, undefined as never),
+    );
+    return undefined;
+  };
+
+  /** What the attempt fails with if its time is over now; undefined while no proxy is waited for. */
+  get silence(): ProxyFailure | undefined {
+    return this.#proxy && !this.#isThrough ? unanswered(this.#proxy, this.#target, "does not answer") : undefined;
+  }
+
+  /** What the attempt failed with, of which the proxy may be the reason. */
+  failure(error: FailedRequest): FailedRequest {
+    return this.#proxy && this.#isThrough && isNoTls(error) ? portal(this.#proxy, this.#target) : error;
+  }
+}
+
+/** With TLS where the address says so. */
+function connectionTo({ isSecure, host, port }: Target, tunnel?: Socket): Socket {
+  if (!isSecure) return tunnel ?? connect({ host, port });
+  // The certificate must be for the host, whatever the tunnel leads through.
+  const name = { host, servername: isIP(host) ? "" : host };
+  return openTls({ ...name, port, ...(tunnel && { socket: tunnel }), ALPNProtocols: ["http/1.1"] });
+}
+
+/** Asks the proxy once. Rejects with a ProxyFailure. The signal bounds its time. */
+async function tunnelTo(target: Target, named: NamedProxy, signal: AbortSignal): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
-  const { url, variable } = named;
+  const { url } = named;
   const socket = connect({ host: bare(url.hostname), port: Number(url.port) || 80, signal });
   // One character for each byte.
   let answer = "";
@@ -30,11 +88,9 @@ export async function tunnelTo(target: Target, named: NamedProxy, signal: AbortS
   };
   const fail = (what: string, retry: NetworkError["retry"] = "later") => {
     // A refusal counts, however its headers end.
-    if (isRefusal(statusOf(answer))) return end(refusalIn(answer, named, target));
-    const hint = `Start the proxy, correct ${variable}, or name ${target.host} in NO_PROXY.`;
-    end(new ProxyFailure({ why: `${shownProxy(named)} ${what}`, hint, retry }));
+    end(isRefusal(statusOf(answer)) ? refusalIn(answer, named, target) : unanswered(named, target, what, retry));
   };
-  const timers = [setTimeout(fail, PROXY.answerWithinMs, "does not answer")];
+  let headersTimer: NodeJS.Timeout | undefined;
   // What follows the answer stays in the socket: it is the relay's.
   const read = () => {
     for (let byte = socket.read(1); byte !== null; byte = socket.read(1)) {
@@ -48,15 +104,14 @@ export async function tunnelTo(target: Target, named: NamedProxy, signal: AbortS
       // Another answer follows.
       answer = "";
     }
-    const isRefused = isRefusal(statusOf(answer)) && timers.length === 1;
-    if (isRefused) timers.push(setTimeout(fail, PROXY.headersWithinMs, "does not answer"));
+    if (isRefusal(statusOf(answer))) headersTimer ??= setTimeout(fail, PROXY.headersWithinMs, "does not answer");
   };
   socket.on("readable", read);
   socket.on("error", (error: FailedRequest) => fail(failureOf(error)));
   socket.on("close", () => fail("ended the connection"));
   socket.write(requestFor(target, url));
   return await promise.finally(() => {
-    for (const timer of timers) clearTimeout(timer);
+    clearTimeout(headersTimer);
     socket.off("readable", read);
   });
 }
@@ -90,6 +145,23 @@ function isRefusal(status: number): boolean {
 
 function failureOf(error: FailedRequest): string {
   return error.code === "ECONNRESET" ? "ended the connection" : `is not reachable: ${networkErrorOf(error).why}`;
+}
+
+function unanswered(
+  named: NamedProxy,
+  { host }: Target,
+  what: string,
+  retry: NetworkError["retry"] = "later",
+): ProxyFailure {
+  const hint = `Start the proxy, correct ${named.variable}, or name ${host} in NO_PROXY.`;
+  return new ProxyFailure({ why: `${shownProxy(named)} ${what}`, hint, retry });
+}
+
+/** It let the connection through, and something else than TLS answers in it. */
+function portal(named: NamedProxy, { host, place }: Target): ProxyFailure {
+  const why = `${shownProxy(named)} leads to something that does not speak TLS`;
+  const hint = `It may show a page of its own in place of ${place}, such as a login: ask who runs it, or name ${host} in NO_PROXY. If the relay's port speaks plain http, use http:// (or ws://).`;
+  return new ProxyFailure({ why, hint, retry: "fix" }, PORTAL_STATUS);
 }
 
 function refusalIn(answer: string, named: NamedProxy, { host, place }: Target): ProxyFailure {

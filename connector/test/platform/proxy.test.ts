@@ -11,13 +11,13 @@ import { until } from "../../../test/support/until.ts";
 import type { RelayError } from "../../src/errors.ts";
 import { HttpClient } from "../../src/http-client.ts";
 import { Connector } from "../../src/index.ts";
-import { PROXY, RETRY_AFTER_CAP_MS } from "../../src/limits.ts";
-import { type AttemptFailure, unreachable } from "../../src/network-errors.ts";
+import { HELLO_WITHIN_MS, ONLINE_LOOK, PROXY, RETRY_AFTER_CAP_MS } from "../../src/limits.ts";
+import { type AttemptFailure, isRefusedByProxy, unreachable } from "../../src/network-errors.ts";
 import { proxyFor, targetOf } from "../../src/platform/proxy.ts";
 import { Socket } from "../../src/socket.ts";
 import { errorOf, testAgent } from "../kit.ts";
 import { OF_RELAY, SELF_SIGNED } from "../self-signed.ts";
-import { LONG_MS, setTime } from "../times.ts";
+import { LONG_MS, setTime, Waits } from "../times.ts";
 
 type Environment = Record<string, string>;
 const { named, goesWithout, goesThrough, refused, answers } = JSON.parse(
@@ -288,7 +288,7 @@ describe("A proxy that makes no connection is named", () => {
 
   const rows = [...answers, ...ENDLESS].map((row) => [row[0].slice(0, 40), ...row] as const);
   test.each(rows)("when it says %j and nothing more", async (_, says, what, retry) => {
-    setTime(PROXY, "answerWithinMs", LONG_MS);
+    setTime(ONLINE_LOOK.answer, "timeoutMs", LONG_MS);
     setTime(PROXY, "headersWithinMs", 0);
     await saying(says);
     const error = await toldOfLookUp();
@@ -313,11 +313,50 @@ describe("A proxy that makes no connection is named", () => {
     expect(await told()).toMatchObject({ retryAfterMs: RETRY_AFTER_CAP_MS });
   });
 
-  test("when it answers nothing", async () => {
-    setTime(PROXY, "answerWithinMs", 20);
+  test("when it answers nothing for as long as the attempt may take", async () => {
+    const waits = new Waits();
+    setTime(ONLINE_LOOK.answer, "timeoutMs", 20);
     process.env.HTTP_PROXY = `http://127.0.0.1:${await listening(createTcpServer())}`;
-    const { message, retry } = await told();
-    expect([message, retry]).toEqual([expect.stringMatching(/of HTTP_PROXY does not answer\.$/), "later"]);
+    const { agent, key } = testAgent("alice");
+    await using alice = new Connector({ url: `http://${RELAY}`, agent, key });
+    const failed = new Promise<RelayError>((resolve) => alice.on("error", resolve));
+    void errorOf(alice.start());
+    await waits.end(HELLO_WITHIN_MS);
+    for (const { message, retry } of [await failed, await toldOfLookUp()])
+      expect([message, retry]).toEqual([expect.stringMatching(/of HTTP_PROXY does not answer\.$/), "later"]);
+  });
+
+  test("but not for a relay behind it that says nothing", async () => {
+    relayPort = await listening(createTcpServer());
+    setTime(ONLINE_LOOK.answer, "timeoutMs", 200);
+    const connected = once(servers.at(-1) as Server, "connection");
+    process.env.HTTP_PROXY = `http://127.0.0.1:${await proxy()}`;
+    const socket = new Socket(`ws://${RELAY}/ws`, true, { frame: () => {}, closed: () => {} });
+    socket.open();
+    await connected;
+    await until("the tunnel is open", () => socket.silence === undefined);
+    expect((await toldOfLookUp()).message).toContain("the host does not answer");
+    await socket.close();
+  });
+
+  test("when it opens a connection and shows a page in it", async () => {
+    const page = "HTTP/1.1 200 OK\r\n\r\n";
+    const portal = createTcpServer((socket) => {
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        socket.once("data", () => socket.end(`${page}<html>Log in</html>`));
+      });
+    });
+    process.env.HTTPS_PROXY = `http://127.0.0.1:${await listening(portal)}`;
+    const { agent, key } = testAgent("alice");
+    const url = `https://${RELAY}`;
+    const look = await errorOf(new Connector({ url, agent, key }).checkOnline(agent));
+    const dialled = unreachable(`wss://${RELAY}`, (await dial(`wss://${RELAY}/ws`)) as AttemptFailure);
+    for (const error of [look, dialled]) {
+      expect(error.message).toMatch(/of HTTPS_PROXY leads to something that does not speak TLS\.$/);
+      expect([error.hint, error.retry]).toEqual([expect.stringContaining("such as a login"), "fix"]);
+      expect(isRefusedByProxy(error)).toBe(true);
+    }
   });
 
   test("when it speaks SOCKS", async () => {
