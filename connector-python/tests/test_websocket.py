@@ -115,8 +115,21 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
             self.assertIn("101, without the headers of a websocket", error.message)
 
     async def test_or_refuses_with_a_status_of_no_class_may_be_dialled_again(self) -> None:
-        error = await self.error_of(b"HTTP/1.1 600 No\r\ncontent-length: 0\r\n\r\n")
-        self.assertEqual(("answered with 600" in error.message, error.retry), (True, "later"))
+        error = await self.error_of(b"HTTP/1.1 600 No\r\nretry-after: 7\r\n\r\n")
+        self.assertIn("answered with 600", error.message)
+        self.assertEqual((error.retry, error.retry_after), ("later", 7))
+
+    async def test_or_refuses_at_length_is_told_with_what_its_headers_say(self) -> None:
+        page = b"\r\n\r\n" + bytes(100_000)
+        self.assertEqual((await self.error_of(b"HTTP/1.1 503 No\r\nx: \xe9\r\nretry-after: 7" + page)).retry_after, 7)
+        redirect = await self.error_of(b"HTTP/1.1 301 No\r\nLocation: https://u:secret@other.example/a\r\ny: z" + page)
+        self.assertIn("a redirect to https://other.example/a.", redirect.message)
+
+    async def test_or_refuses_with_a_fault_in_its_headers_may_be_dialled_again(self) -> None:
+        for header in (b"x: \x01", b"x y: z", b"x: " + b"a" * 20_000, b"x: a\r\n" * 300):
+            error = await self.error_of(b"HTTP/1.1 301 No\r\nlocation: /there\r\n" + header + b"\r\n\r\n")
+            self.assertTrue(error.message.endswith("its answer is not valid HTTP."), error.message)
+            self.assertEqual(error.retry, "later")
 
     async def test_or_refuses_holds_up_nothing_by_what_it_goes_on_to_say(self) -> None:
         async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -30,6 +30,7 @@ const HANDSHAKE_HINT =
   "The server may ask for a client certificate, which this package does not present, or offer no cipher of this machine's.";
 const NO_HTTP_HINT =
   "Correct the host and port of the relay's address; if the port speaks TLS, use https:// (or wss://).";
+const FAULTY_HINT = "An edge may answer so while its relay is away. If it lasts, ask the operator.";
 const UNKNOWN_HINT = "Check the relay's address, this machine's network, and what stands between the two.";
 const MAYBE_TLS_HINT = "Something ended the connection at once: where the port speaks TLS, use https:// (or wss://).";
 
@@ -75,7 +76,7 @@ const TLS_ERRORS: readonly (readonly [words: RegExp, NetworkError])[] = [
   [/./, entry("the TLS handshake failed", UNKNOWN_HINT, "later")],
 ];
 
-/** Of Node's parser. Any other fault of an answer may be that of one: an edge may write it while its relay is away. */
+/** Of Node's parser. Its other codes are of an answer that began as HTTP. */
 const NO_HTTP_CODES: ReadonlySet<unknown> = new Set([
   "HPE_INVALID_CONSTANT",
   "HPE_INVALID_VERSION",
@@ -112,6 +113,7 @@ export function networkErrorOf({ name, code, message, networkError }: FailedRequ
   if (Object.hasOwn(NETWORK_ERRORS, code)) return NETWORK_ERRORS[code] as NetworkError;
   if (UNVERIFIED_CODE.test(code)) return UNVERIFIED;
   if (NO_HTTP_CODES.has(code)) return NO_HTTP;
+  if (code.startsWith("HPE_")) return entry(`its answer is not valid HTTP (${code})`, FAULTY_HINT, "later");
   const words = code === "EPROTO" ? `${code} ${message}` : code;
   const tlsError = /^(?:EPROTO|ERR_SSL_)/.test(code) ? TLS_ERRORS.find(([pattern]) => pattern.test(words)) : undefined;
   return tlsError?.[1] ?? entry(`the connection failed (${code})`, UNKNOWN_HINT, "later");

@@ -57,6 +57,8 @@ const FITS: readonly (readonly [
   [{ code: "HPE_INVALID_CONSTANT" }, /host and port.*if the port speaks TLS, use https:/, "fix"],
   [{ code: "HPE_INVALID_VERSION" }, /host and port/, "fix"],
   [{ code: "HPE_INVALID_STATUS" }, /host and port/, "fix"],
+  [{ code: "HPE_INVALID_HEADER_TOKEN" }, /while its relay is away/, "later"],
+  [{ code: "HPE_HEADER_OVERFLOW" }, /while its relay is away/, "later"],
   [{ code: "ERR_SSL_WRONG_VERSION_NUMBER" }, /plain http/, "fix"],
   [{ code: "ERR_SSL_PACKET_LENGTH_TOO_LONG" }, /plain http/, "fix"],
   [eproto("wrong version number"), /plain http/, "fix"],

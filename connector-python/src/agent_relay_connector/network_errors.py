@@ -40,11 +40,16 @@ class NotHttp(OSError):
     """What answered does not speak HTTP."""
 
 
+class FaultyAnswer(OSError):
+    """What answered speaks HTTP, and something in its answer is not HTTP."""
+
+
 def without_secrets(failure: Exception) -> Exception:
     """What an attempt to connect failed with, as it may be shown: the library keeps headers of an answer, or quotes them."""
-    if isinstance(failure, InvalidMessage) and isinstance(failure.__cause__, ValueError):
-        # The library takes no older version of HTTP, and quotes it.
-        return InvalidMessage(str(failure)) if ": HTTP/1." in str(failure.__cause__) else NotHttp(str(failure))
+    if isinstance(failure, InvalidMessage) and not isinstance(failure.__cause__, (OSError, EOFError, type(None))):
+        words = str(failure.__cause__)
+        is_other = _OTHER_START.search(words) is not None and ": HTTP/1." not in words
+        return NotHttp(str(failure)) if is_other else FaultyAnswer(str(failure))
     status = _status_of(failure)
     if status is None and isinstance(failure, InvalidHandshake) and not isinstance(failure, InvalidMessage):
         # The library read the answer, and refuses its headers.
@@ -76,6 +81,9 @@ _NO_HTTP = NetworkError(
     "what answers there does not speak HTTP",
     "Correct the host and port of the relay's address; if the port speaks TLS, use https:// (or wss://).",
     "fix",
+)
+_FAULTY = NetworkError(
+    "its answer is not valid HTTP", "An edge may answer so while its relay is away. If it lasts, ask the operator.", "later"
 )
 _SILENT = NetworkError("the host does not answer", _NETWORK_HINT, "later")
 _NAME_HINT = (
@@ -162,6 +170,8 @@ _PROXY_HINT = (
 )
 _PROXY_LATER_HINT = "It does not reach the relay at the moment"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+# The library's words for a first line that it does not take, which it quotes.
+_OTHER_START = re.compile("status line|protocol|version|status code")
 # In characters of RFC 3986 alone, and with a host after a scheme or //: others mean different places to different clients.
 _LOCATION = re.compile(
     r"(?!//(?:/|\Z)|(?:[a-z][a-z0-9+.-]*:)(?!//[^/]))[A-Za-z0-9_.~:/\[\]@!$&'()*+,;=%-]+", re.ASCII | re.IGNORECASE
@@ -261,6 +271,8 @@ def _reason(cause: BaseException, websocket: str) -> NetworkError:
         return _upgrade_refusal(status, websocket, _header(cause, "Location"), retry_after_s(cause))
     if isinstance(cause, NotHttp):
         return _NO_HTTP
+    if isinstance(cause, FaultyAnswer):
+        return _FAULTY
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _with_authorities(_BY_VERIFY_CODE.get(cause.verify_code, _UNVERIFIED))
     if isinstance(cause, InvalidMessage) and isinstance(cause.__cause__, ssl.SSLError):

@@ -27,6 +27,7 @@ _MAX_UNFINISHED_BYTES = 1_048_576
 # Of an answer in place of the upgrade.
 _MAX_ANSWER_BYTES = 65_536
 _OLD_HTTP = b"HTTP/1.0"
+_HEADER = re.compile(rb"\n([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)\r?(?=\n|$)")
 _REFUSAL = re.compile(rb"HTTP/1\.[01] ([2-9][0-9]{2})[ \r\n]")
 
 
@@ -134,7 +135,15 @@ class _Newest(_Websocket):
         refusal = _REFUSAL.match(self._answer)
         if self.response is None and refusal is not None:
             if len(self._answer) == _MAX_ANSWER_BYTES or int(refusal[1]) >= 600:
-                self.protocol.handshake_exc = UpgradeRefused(int(refusal[1]), Headers())
+                self.protocol.handshake_exc = UpgradeRefused(int(refusal[1]), _headers_in(self._answer))
+
+
+def _headers_in(answer: bytes) -> Headers:
+    """Of its head, as far as it was read, without what no header may have."""
+    headers = Headers()
+    for name, value in _HEADER.findall(re.split(rb"\r?\n\r?\n", answer, maxsplit=1)[0]):
+        headers[name.decode()] = value.decode("latin-1").strip(" \t")
+    return headers
 
 
 class _Legacy(_Websocket):
