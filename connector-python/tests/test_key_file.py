@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import os
 import tempfile
 import unittest
 from pathlib import Path
@@ -37,13 +38,21 @@ class AKeyFile(unittest.TestCase):
         text = json.dumps(record, indent=2).replace("\n", "\r\n")
         self.assertEqual(self.read(text.encode("utf-8-sig")).agent, "agent://a")
 
-    def test_in_utf_16_is_named_with_how_to_write_it(self) -> None:
-        for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+    def test_in_another_encoding_than_utf_8_is_named_with_how_to_write_it(self) -> None:
+        utf_16 = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+        for content in (*(mark + "{}".encode(encoding) for mark, encoding in utf_16), b"{\xe4}"):
             with self.assertRaises(RelayError) as raised:
-                self.read(mark + "{}".encode(encoding))
+                self.read(content)
             self.assertEqual(raised.exception.code, "invalid_key")
             self.assertRegex(raised.exception.message, r"^The key file .*key\.json is not UTF-8\.$")
             self.assertIn("Set-Content -Encoding utf8", raised.exception.hint)
+
+    def test_that_is_no_regular_file_is_not_waited_for(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder, "pipe"))
+            os.mkfifo(path)
+            with self.assertRaisesRegex(RelayError, "is no regular file"):
+                read_key_file(path)
 
     def test_may_have_former_sealing_keys_with_their_end(self) -> None:
         record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}

@@ -1,5 +1,6 @@
 """Key files, as `relay keygen` and `npm run keys` write them: one JSON object."""
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -38,6 +39,9 @@ def read_key_file(path: str) -> KeyFile:
     """Raises `invalid_key`, or `invalid_credential`, with what is wrong with the file."""
     origin = f"The key file {path}"
     try:
+        # Nobody may ever write to a named pipe.
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise _invalid(f"{origin} is no regular file.")
         text = decode_text(Path(path).read_bytes())
         if text is None:
             raise RelayError("invalid_key", f"{origin} is not UTF-8.", _UTF_8)

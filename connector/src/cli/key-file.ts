@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { isAcceptFrom } from "../accept-from.ts";
 import { AGENT_ID } from "../agent-id.ts";
 import { type IssuerRecord, isIssuerRecord } from "../credentials/issuer-record.ts";
@@ -67,9 +67,12 @@ async function presentIn({ credential }: SigningAgent, file: string): Promise<Cr
 /** The members of the file, unchecked. @throws {Failure} `invalid_key`. */
 export async function readKeyRecord(file: string): Promise<JsonObject> {
   const origin = `The key file ${file}`;
-  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+  const unreadable = (error: NodeJS.ErrnoException): never => {
     throw invalid(`${origin} cannot be read (${error.code}).`);
-  });
+  };
+  // Nobody may ever write to a named pipe, and nothing ends a read of one.
+  if (!(await stat(file).catch(unreadable)).isFile()) throw invalid(`${origin} is no regular file.`);
+  const bytes = await readFile(file).catch(unreadable);
   return membersOf(jsonOf(textIn(bytes, origin, INVALID), () => invalid(`${origin} is not JSON.`)));
 }
 

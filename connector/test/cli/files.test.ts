@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { chmod, chown, link, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -275,6 +276,14 @@ describe("A key file", () => {
     expect(() => new Connector({ url: NOWHERE, agent: options.agent, key: content })).toThrow(TypeError);
     expect(() => new Connector({ url: NOWHERE, ...options, sealingKeys: "key" as never })).toThrow(/sealingKeys/);
   });
+});
+
+test("A named pipe is no key file: nobody may ever write to it", async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, "pipe");
+  execFileSync("mkfifo", [file]);
+  const refused = { code: "invalid_key", message: expect.stringContaining("is no regular file") };
+  await expect(readKeyFile(file)).rejects.toMatchObject(refused);
 });
 
 describe("A key file that gets another content", () => {
