@@ -1,4 +1,5 @@
 import { IssuerRecord, SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
+import { decodeBase64url, ED25519_BYTES, isSmallOrderEd25519 } from "relay-protocol/signing/algorithms.ts";
 import { parseJson } from "relay-protocol/wire/json.ts";
 import { z } from "zod";
 import { fieldProblems } from "./field-problems.ts";
@@ -16,7 +17,15 @@ const ISSUER_RECORD =
   'Give the record as relay issuer new prints it: {"issuer":"acme","keys":[{"public_key":"<43 characters>"}],"agents":["agent://acme.*"]}';
 
 /** As `relay keygen` prints it. A listed key has no credential in which others could find a key to seal to. */
-const MadeKeyRecord = z.preprocess(withoutSealingKey, SigningKeyRecord);
+const MadeKeyRecord = z.preprocess(
+  withoutSealingKey,
+  SigningKeyRecord.refine((record) => record.alg !== "ed25519" || isUsable(record.public_key), unusable("public_key")),
+);
+
+const MadeIssuerRecord = IssuerRecord.refine(
+  ({ keys }) => keys.every((key) => isUsable(key.public_key)),
+  unusable("keys"),
+);
 
 /**
  * Reads the record of a key that its agent made.
@@ -29,7 +38,7 @@ export function readRecord(text: string, file?: string): SigningKeyRecord {
 
 /** Reads the public record of an issuer, in the same way. An issuer file, with its private key, is refused. */
 export function readIssuerRecord(text: string, file?: string): IssuerRecord {
-  return read(text, file, IssuerRecord, "issuer", ISSUER_RECORD);
+  return read(text, file, MadeIssuerRecord, "issuer", ISSUER_RECORD);
 }
 
 /** @param hint how the record is written. */
@@ -67,6 +76,19 @@ function otherFile(value: unknown, what: string): string | undefined {
   if (has("key_id", "agents") && what === "issuer")
     return "the record of an agent's key: npm run keys -- add takes it, or an issuer signs for it with relay issue.";
   return undefined;
+}
+
+function unusable(member: string) {
+  return {
+    path: [member],
+    error: "must be a key that somebody made: under this one, signatures of anybody would hold",
+  };
+}
+
+/** Not so of points of small order, such as 32 bytes of zero. What is no key at all is told by the schema. */
+function isUsable(publicKey: string): boolean {
+  const bytes = decodeBase64url(publicKey);
+  return bytes?.length !== ED25519_BYTES.key || !isSmallOrderEd25519(bytes);
 }
 
 function withoutSealingKey(record: unknown): unknown {

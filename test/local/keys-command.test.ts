@@ -126,6 +126,21 @@ describe("npm run keys", () => {
     },
   );
 
+  test.each([
+    ["add", { key_id: "bob-1", alg: "ed25519", public_key: "A".repeat(43), agents: ["agent://bob"] }, "public_key"],
+    ["add-issuer", { issuer: "acme", keys: [{ public_key: "A".repeat(43) }], agents: ["agent://acme.*"] }, "keys"],
+  ])("%s names the member of a record whose key anybody can sign for: %j", async (command, record, member) => {
+    const { code, stderr } = await keysCommand(file, [command], JSON.stringify(record));
+    expect([code, stderr]).toEqual([1, expect.stringMatching(`The record is not a valid.*\n  ${member}: `)]);
+  });
+
+  test("shows nobody a pattern of a program", async () => {
+    const record = { key_id: "bob 1", alg: "ed25519", public_key: "x", agents: ["agent://Bob"] };
+    const { stderr } = await keysCommand(file, ["add"], JSON.stringify(record));
+    expect(stderr).toMatch(/key_id: .*\n {2}public_key: .*\n {2}agents\[0\]: /);
+    expect(stderr).not.toMatch(/pattern|\/\^/);
+  });
+
   test("names the first of many wrong fields, and those unknown names alone that are no secret", async () => {
     const secret = "x".repeat(43);
     const unknown = { [secret]: 1, key_idd: 1, "a b": 1 };

@@ -12,6 +12,9 @@ export const GATEWAY_KEY_PREFIX = "gateway-";
 /** The prefix, then the start of a digest of the public key. */
 export const GATEWAY_KEY_ID_PATTERN = /^gateway-[A-Za-z0-9_-]{22}$/;
 
+/** What the patterns of key ids and of issuers ask for. */
+const LABEL = "must have 1 to 128 letters, digits, dots, _ and -, the first a letter or a digit";
+
 const AgentPattern = z
   .string()
   .regex(AGENT_PATTERN_PATTERN, "must be an agent id, or a prefix of one that ends with .*");
@@ -21,26 +24,22 @@ const validity = {
   expires_at: z.iso.datetime({ offset: true }).optional(),
 };
 const agents = z.array(AgentPattern).min(1);
-const keyId = z
-  .string()
-  .regex(KEY_ID_PATTERN)
+const anyKeyId = z.string().regex(KEY_ID_PATTERN, LABEL);
+const keyId = anyKeyId
   .refine((id) => !id.startsWith(GATEWAY_KEY_PREFIX), { error: `must not begin with ${GATEWAY_KEY_PREFIX}` })
   .refine((id) => !id.startsWith(CREDENTIAL_KEY_PREFIX), { error: `must not begin with ${CREDENTIAL_KEY_PREFIX}` });
-const gatewayKeyId = z
-  .string()
-  .regex(KEY_ID_PATTERN)
-  .startsWith(GATEWAY_KEY_PREFIX, { error: `must begin with ${GATEWAY_KEY_PREFIX}` });
-const publicKey = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
+const gatewayKeyId = anyKeyId.startsWith(GATEWAY_KEY_PREFIX, { error: `must begin with ${GATEWAY_KEY_PREFIX}` });
+const publicKey = z.string().regex(/^[A-Za-z0-9_-]{43}$/, "must be 32 bytes in base64url, which is 43 characters");
 const base64url = (bytes: number) =>
   z
     .string()
-    .regex(/^[A-Za-z0-9_-]+$/)
-    .min(Math.ceil((bytes * 4) / 3));
+    .regex(/^[A-Za-z0-9_-]+$/, "must be base64url")
+    .min(Math.ceil((bytes * 4) / 3), `must be ${bytes} bytes or more, in base64url`);
 
 export const ApiKeyRecord = z.strictObject({
-  id: z.string().regex(KEY_ID_PATTERN),
+  id: anyKeyId,
   /** Hex SHA-256 of the whole key text. */
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/, "must be 64 hexadecimal digits, in lower case"),
   agents,
   ...validity,
 });
@@ -60,7 +59,7 @@ export const SigningKeyRecord = z.discriminatedUnion("alg", [
 const revoked = z
   .array(
     z.strictObject({
-      agent: z.union([z.literal(ANY_AGENT), z.string().regex(AGENT_ID_PATTERN)]),
+      agent: z.union([z.literal(ANY_AGENT), z.string().regex(AGENT_ID_PATTERN, "must be an agent id")]),
       issued_before: z.iso.datetime({ offset: true }),
     }),
   )
@@ -69,7 +68,7 @@ const revoked = z
 /** An issuer of credentials, with its agents. Source: docs/protocol.md#credentials. */
 export const IssuerRecord = z
   .strictObject({
-    issuer: z.string().regex(ISSUER_PATTERN),
+    issuer: z.string().regex(ISSUER_PATTERN, LABEL),
     /** Ed25519, 32 bytes in base64url. */
     keys: z.array(z.strictObject({ public_key: publicKey, ...validity })).min(1),
     agents: z.array(z.union([z.literal(ANY_AGENT), AgentPattern])).min(1),
