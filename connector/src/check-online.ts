@@ -35,7 +35,7 @@ export async function presenceOf(
   const presence = presenceIn(agent, members);
   if (answer.status === 200 && presence !== undefined) return presence;
   if (isRefusal(members)) throw problemIn(members);
-  const details = noRelayAt(http.base, answer);
+  const details = { ...noRelayAt(http.base, answer), cause: { status: answer.status } };
   // A proxy in front of a relay that is away speaks for itself.
   throw new RelayError(details.retry === "later" ? "unreachable" : "not_a_relay", details);
 }

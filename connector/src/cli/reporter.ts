@@ -9,7 +9,7 @@ export const SILENT_MS = 2000;
 export class Reporter {
   readonly #output: Output;
   readonly #json: boolean;
-  readonly #warned = new Set<string>();
+  readonly #said = new Set<string>();
 
   constructor(output: Output, json: boolean) {
     this.#output = output;
@@ -42,13 +42,20 @@ export class Reporter {
     }
   }
 
+  /** Says why a command waits, once for each reason. */
+  waitingOnce(text: string, fields?: object): void {
+    if (this.#said.has(text)) return;
+    this.#said.add(text);
+    this.report("waiting", text, fields);
+  }
+
   warn(text: string, fields?: object): void {
     this.report("warning", text, fields, "yellow");
   }
 
   warnOnce(text: string, fields?: object): void {
-    if (this.#warned.has(text)) return;
-    this.#warned.add(text);
+    if (this.#said.has(text)) return;
+    this.#said.add(text);
     this.warn(text, fields);
   }
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { chmod, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
@@ -115,6 +115,33 @@ describe("relay send", () => {
     const wrong = { ...env, RELAY_API_KEY: "rk_wrong" };
     const stderr = await expectFailure(line, ["send", "--json", BOB, HELLO], 7, "invalid_api_key", wrong);
     expect(stderr).not.toContain("rk_wrong");
+  });
+
+  test.each([
+    [503, 0],
+    [403, 0],
+    [404, 4],
+  ])("outlasts an edge that has no relay for a moment, and no wrong address: %d", async (status, code) => {
+    const relay = new URL(line.url);
+    let refusals = 0;
+    const edge = createTcpServer((client) => {
+      client.on("error", () => {});
+      if (refusals < 4) {
+        refusals += 1;
+        client.once("data", () => client.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`));
+        return;
+      }
+      client
+        .pipe(connect(Number(relay.port), relay.hostname))
+        .on("error", () => {})
+        .pipe(client);
+    });
+    await once(edge.listen(0, "127.0.0.1"), "listening");
+    const url = `http://127.0.0.1:${(edge.address() as AddressInfo).port}`;
+    const said = await line.run(["send", "--json", "--url", url, ...as("alice"), BOB, HELLO]);
+    edge.close();
+    const events = jsonLines(said.stderr).map(({ event, code }) => [event, code]);
+    expect([said.code, events]).toEqual([code, [[code === 0 ? "waiting" : "error", "unreachable"]]]);
   });
 
   test("tells by exit code and error code why nothing was sent, and without --json in one line of text", async () => {

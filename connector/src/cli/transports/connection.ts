@@ -1,5 +1,6 @@
 import { Connector } from "../../connector.ts";
 import { RelayError } from "../../errors.ts";
+import { isRefusedUpgrade } from "../../network-errors.ts";
 import type { Delivery } from "../../types.ts";
 import { executeAsk } from "../control/ask.ts";
 import { execute } from "../control/request.ts";
@@ -18,21 +19,27 @@ export interface ConnectionTransportOptions {
   readonly takeOver: boolean;
   /** What comes in beside replies. */
   readonly heard?: (delivery: Delivery) => void;
+  /** Told why an edge lets nobody through to the relay at the moment; without it such an answer ends the start. */
+  readonly waiting?: (error: RelayError) => void;
 }
 
 /**
  * Over a connection of its own, which registers the agent and so ends the agent's connection elsewhere.
- * Does not wait for a relay that is not there.
+ * Waits for a relay behind an edge that answers in its place, as during a rollout; not for one that is not there.
  * @throws {Failure | RelayError} `superseded_elsewhere`, `unreachable`, the refusal of the register.
  */
 export async function connectionTransport(
-  { credentials, http, takeOver, heard = () => {} }: ConnectionTransportOptions,
+  { credentials, http, takeOver, heard = () => {}, waiting }: ConnectionTransportOptions,
   io: Io,
 ): Promise<AgentTransport> {
   const connector = new Connector({ url: http.url, httpUrl: http.httpUrl, ...credentials, takeOver });
   connector.on("delivery", heard);
   const unreachable = new AbortController();
-  connector.on("error", (error) => error.code === "unreachable" && unreachable.abort(error));
+  connector.on("error", (error) => {
+    if (error.code !== "unreachable") return;
+    if (waiting !== undefined && isOfEdge(error)) waiting(error);
+    else unreachable.abort(error);
+  });
   try {
     const signal = AbortSignal.any([io.signal, unreachable.signal]);
     await connector.start({ signal, timeoutMs: REGISTERED_WITHIN_MS });
@@ -48,6 +55,12 @@ export async function connectionTransport(
     ask: (request) => executeAsk(connector, request, io.signal),
     close: () => connector.close(),
   };
+}
+
+/** Of statuses that do not pass 403 may: Envoy answers so while no pod is ready. Others are of a wrong address. */
+function isOfEdge(error: RelayError): boolean {
+  const isAnswer = isRefusedUpgrade(error);
+  return isAnswer && (error.retry === "later" || (error.cause as { readonly status: number }).status === 403);
 }
 
 function notRegistered({ websocketUrl }: RelayHttp, { message, cause, hint }: RelayError): Failure {

@@ -1,3 +1,4 @@
+import type { RelayError } from "../../errors.ts";
 import type { Delivery } from "../../types.ts";
 import { controlPlace } from "../control/place.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -49,7 +50,9 @@ async function agentTransport(options: TransportOptions, io: Io): Promise<AgentT
   );
   if (listener !== undefined) return listener;
   try {
-    return await connectionTransport({ credentials, http, takeOver, ...(heard && { heard }) }, io);
+    const waiting = ({ code, message, hint }: RelayError) =>
+      reporter.waitingOnce(`${message} ${hint} Trying again.`, { code });
+    return await connectionTransport({ credentials, http, takeOver, waiting, ...(heard && { heard }) }, io);
   } catch (error) {
     throw doubt !== undefined && isTaken(failureOf(error)) ? doubt : error;
   }
