@@ -9,6 +9,8 @@ export interface FailureDetails {
   /** When the relay takes it again. */
   readonly retryAfterMs?: number | undefined;
   readonly outcome?: RelayError["outcome"] | undefined;
+  /** Of an answer over HTTP that no relay gave. */
+  readonly edgeStatus?: number | undefined;
 }
 
 /** Of the codes that only the command line has. */
@@ -28,6 +30,8 @@ export class Failure extends Error {
   readonly retryAfterMs: number | undefined;
   /** `unknown`: what was to be sent may have been accepted and delivered. */
   readonly outcome: RelayError["outcome"];
+  /** Of an answer over HTTP that no relay gave. */
+  readonly edgeStatus: number | undefined;
   /** Its sentence for people, where an envelope is what failed. */
   readonly outcomeText: string;
 
@@ -39,6 +43,7 @@ export class Failure extends Error {
     this.retry = details.retry ?? OWN_RETRIES.get(code) ?? retryOf(code);
     this.retryAfterMs = details.retryAfterMs;
     this.outcome = details.outcome ?? "refused";
+    this.edgeStatus = details.edgeStatus;
     const isOfEnvelope = details.outcome !== undefined && code !== "receipt_incomplete";
     this.outcomeText = isOfEnvelope ? `Outcome: ${details.outcome}.` : "";
   }

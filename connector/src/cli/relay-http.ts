@@ -158,7 +158,11 @@ export class RelayHttp {
     const { message, hint = this.addressHint, ...told } = noRelayAt(this.baseUrl, answer);
     // An edge may have passed it on before it failed.
     const outcome = answer.status >= 500 ? "unknown" : "refused";
-    return new Failure("unreachable", message, hint, { ...told, ...(isSend && { outcome }) });
+    return new Failure("unreachable", message, hint, {
+      ...told,
+      ...(isSend && { outcome }),
+      edgeStatus: answer.status,
+    });
   }
 
   /** A service of a relay that has the websocket alone. */

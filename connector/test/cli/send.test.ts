@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globa
 import { until } from "../../../test/support/until.ts";
 import { RelayHttp } from "../../src/cli/relay-http.ts";
 import { gatewayTransport } from "../../src/cli/transports/gateway.ts";
+import { EDGE } from "../../src/cli/transports/transport.ts";
 import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, jsonLines, next, record, untilState } from "../kit.ts";
@@ -307,6 +308,7 @@ describe("What is sent with an API key", () => {
     ["no answer comes, and then a refusal for the moment", "rate_limited", [cutOff, refusal(429, "rate_limited")]],
     ["an edge fails, twice", "unreachable", [edge(502), edge(504)]],
   ])("has an unknown outcome where %s, and says how to go on", async (_, code, given) => {
+    setTime(EDGE, "outlastedMs", 0);
     answers = [...given];
     const error = await errorOf(sends(address()));
     expect(error).toMatchObject({ code, outcome: "unknown", retry: "later" });
@@ -327,6 +329,7 @@ describe("What is sent with an API key", () => {
     ["what came to the relay twice is refused for good", "invalid_api_key", [cutOff, refusal(401, "invalid_api_key")]],
     ["an edge lets nobody in", "unreachable", [edge(403), edge(403)]],
   ])("is refused where %s", async (_, code, given) => {
+    setTime(EDGE, "outlastedMs", 0);
     answers = [...given];
     const error = await errorOf(sends(address()));
     expect(error).toMatchObject({ code, outcome: "refused" });
@@ -336,6 +339,14 @@ describe("What is sent with an API key", () => {
 
   test("is refused where no connection came about", async () => {
     expect(await errorOf(sends(await nowhere()))).toMatchObject({ code: "unreachable", outcome: "refused" });
+  });
+
+  test("outlasts an edge whose relay is away for a moment, with one Idempotency-Key, and no wrong address", async () => {
+    answers = [edge(503), edge(403), edge(502), accepted];
+    expect(await sends(address())).toMatchObject({ envelope_id: "e-1" });
+    expect(keys).toEqual(Array(4).fill(keys[0]));
+    answers = [edge(404), edge(404), accepted];
+    expect(await errorOf(sends(address()))).toMatchObject({ code: "unreachable", retry: "fix" });
   });
 
   test("is accepted once where the first answer was lost: the second request has its Idempotency-Key", async () => {

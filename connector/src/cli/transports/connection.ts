@@ -8,9 +8,10 @@ import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import type { SigningAgent } from "../key-file.ts";
 import type { RelayHttp } from "../relay-http.ts";
-import type { AgentTransport } from "./transport.ts";
+import { type AgentTransport, EDGE, mayYetPass } from "./transport.ts";
 
-const REGISTERED_WITHIN_MS = 15_000;
+/** Nothing was sent. */
+const REFUSED = { outcome: "refused" } as const;
 
 export interface ConnectionTransportOptions {
   readonly credentials: SigningAgent;
@@ -42,7 +43,7 @@ export async function connectionTransport(
   });
   try {
     const signal = AbortSignal.any([io.signal, unreachable.signal]);
-    await connector.start({ signal, timeoutMs: REGISTERED_WITHIN_MS });
+    await connector.start({ signal, timeoutMs: EDGE.outlastedMs });
   } catch (error) {
     if (unreachable.signal.aborted) throw unreachable.signal.reason;
     if ((error as RelayError).code === "timeout") throw notRegistered(http, error as RelayError);
@@ -57,14 +58,13 @@ export async function connectionTransport(
   };
 }
 
-/** Of statuses that do not pass 403 may: Envoy answers so while no pod is ready. Others are of a wrong address. */
 function isOfEdge(error: RelayError): boolean {
-  const isAnswer = isRefusedUpgrade(error);
-  return isAnswer && (error.retry === "later" || (error.cause as { readonly status: number }).status === 403);
+  return isRefusedUpgrade(error) && mayYetPass(error.retry, (error.cause as { readonly status: number }).status);
 }
 
 function notRegistered({ websocketUrl }: RelayHttp, { message, cause, hint }: RelayError): Failure {
-  const text = `The agent was not registered at ${websocketUrl} within ${REGISTERED_WITHIN_MS / 1000} s. ${message}`;
-  if (!(cause instanceof RelayError)) return new Failure("unreachable", text, "Run relay check to find the cause.");
-  return new Failure(cause.code, text, hint, { retry: cause.retry });
+  const text = `The agent was not registered at ${websocketUrl} within ${EDGE.outlastedMs / 1000} s. ${message}`;
+  if (!(cause instanceof RelayError))
+    return new Failure("unreachable", text, "Run relay check to find the cause.", REFUSED);
+  return new Failure(cause.code, text, hint, { ...REFUSED, retry: cause.retry });
 }

@@ -1,11 +1,14 @@
+import { growingMs } from "../../backoff.ts";
 import { RelayError } from "../../errors.ts";
 import { membersOf } from "../../frames.ts";
+import { ONLINE_LOOK } from "../../limits.ts";
+import { pause } from "../../pause.ts";
 import { PresenceWatch } from "../../presence-watch.ts";
 import { PENDING } from "../../session-status.ts";
 import type { ControlRequest, ControlResult } from "../control/request.ts";
 import { Failure, failureOf, usageError } from "../failure.ts";
 import type { Answer, RelayHttp } from "../relay-http.ts";
-import type { Transport } from "./transport.ts";
+import { EDGE, mayYetPass, type Transport } from "./transport.ts";
 
 /** Refusals that leave open whether the relay has accepted the request. Source: docs/protocol.md#errors. */
 const UNDECIDED: ReadonlySet<string> = new Set(["unavailable", "internal_error", "idempotency_in_progress"]);
@@ -16,8 +19,17 @@ const UNDECIDED_HINT =
 
 type GatewayRequest = ControlRequest & { readonly from: string };
 
-/** Over HTTP with an API key: the relay's gateway signs, and the agent's connection is not involved. */
-export function gatewayTransport(agent: string, apiKey: string, http: RelayHttp, signal: AbortSignal): Transport {
+/**
+ * Over HTTP with an API key: the relay's gateway signs, and the agent's connection is not involved.
+ * @param waiting told why an edge lets nobody through to the relay at the moment.
+ */
+export function gatewayTransport(
+  agent: string,
+  apiKey: string,
+  http: RelayHttp,
+  signal: AbortSignal,
+  waiting: (failure: Failure) => void = () => {},
+): Transport {
   return {
     name: "gateway",
     send: async (request) => {
@@ -25,7 +37,9 @@ export function gatewayTransport(agent: string, apiKey: string, http: RelayHttp,
       if ("payload" in request && request.wait_online_ms !== undefined) {
         await untilOnline(request.to, request.wait_online_ms, http, signal);
       }
-      return await post(http, apiKey, path, JSON.stringify(body));
+      const headers = { "x-api-key": apiKey, "idempotency-key": crypto.randomUUID() };
+      const attempt = async () => http.requireSuccess(await http.post(path, JSON.stringify(body), headers), true);
+      return await sendBy(attempt, signal, waiting);
     },
     close: async () => {},
   };
@@ -36,17 +50,33 @@ async function untilOnline(agent: string, ms: number, http: RelayHttp, signal: A
   if (presence === undefined) throw new RelayError("aborted");
 }
 
-/** With the Idempotency-Key, a request whose answer was lost can be sent again safely: once. */
-async function post(http: RelayHttp, apiKey: string, path: string, body: string): Promise<ControlResult> {
-  const headers = { "x-api-key": apiKey, "idempotency-key": crypto.randomUUID() };
-  const attempt = async () => http.requireSuccess(await http.post(path, body, headers), true);
-  const first = await attempt().catch(failureOf);
-  const last = first instanceof Failure && first.code === "unreachable" ? await attempt().catch(failureOf) : first;
-  if (!(last instanceof Failure)) return resultOf(last);
-  if (last.code === "invalid_api_key") throw new Failure(last.code, last.message, API_KEY_HINT);
-  const isLost = first instanceof Failure && first.outcome === "unknown" && last.retry === "later";
-  const isOpen = isLost || last.outcome === "unknown" || UNDECIDED.has(last.code);
-  throw isOpen ? new Failure(last.code, last.message, UNDECIDED_HINT, { ...last, outcome: "unknown" }) : last;
+/** With the Idempotency-Key, a request whose answer was lost is sent again safely: once, or as long as an edge may let it through. */
+async function sendBy(
+  attempt: () => Promise<Answer["body"]>,
+  signal: AbortSignal,
+  waiting: (failure: Failure) => void,
+): Promise<ControlResult> {
+  const deadline = performance.now() + EDGE.outlastedMs;
+  let isLost = false;
+  for (let attempts = 0; ; attempts += 1) {
+    const tried = await attempt().catch(failureOf);
+    if (!(tried instanceof Failure)) return resultOf(tried);
+    const waitMs = Math.max(growingMs(attempts, ONLINE_LOOK.wait), tried.retryAfterMs ?? 0);
+    const isOfEdge = tried.edgeStatus !== undefined && mayYetPass(tried.retry, tried.edgeStatus);
+    const isInTime = isOfEdge && performance.now() + waitMs < deadline;
+    if (tried.code !== "unreachable" || (attempts > 0 && !isInTime)) throw told(tried, isLost);
+    isLost ||= tried.outcome === "unknown";
+    if (!isInTime) continue;
+    waiting(tried);
+    await pause(waitMs, signal);
+  }
+}
+
+/** @param isLost an earlier request may have been accepted. */
+function told(last: Failure, isLost: boolean): Failure {
+  if (last.code === "invalid_api_key") return new Failure(last.code, last.message, API_KEY_HINT);
+  const isOpen = (isLost && last.retry === "later") || last.outcome === "unknown" || UNDECIDED.has(last.code);
+  return isOpen ? new Failure(last.code, last.message, UNDECIDED_HINT, { ...last, outcome: "unknown" }) : last;
 }
 
 function resultOf({ envelope_id, target_delivery, session_id }: Answer["body"]): ControlResult {

@@ -28,7 +28,9 @@ export interface TransportOptions {
  */
 export async function openTransport(isForGateway: boolean, options: TransportOptions, io: Io): Promise<Transport> {
   const apiKey = io.env.RELAY_API_KEY;
-  if (isForGateway && apiKey) return gatewayTransport(options.identity.agent, apiKey, options.http, io.signal);
+  const { identity, http, reporter } = options;
+  if (isForGateway && apiKey)
+    return gatewayTransport(identity.agent, apiKey, http, io.signal, (failure) => tellWait(reporter, failure));
   return await openAgentTransport(options, io);
 }
 
@@ -50,12 +52,15 @@ async function agentTransport(options: TransportOptions, io: Io): Promise<AgentT
   );
   if (listener !== undefined) return listener;
   try {
-    const waiting = ({ code, message, hint }: RelayError) =>
-      reporter.waitingOnce(`${message} ${hint} Trying again.`, { code });
+    const waiting = (error: RelayError) => tellWait(reporter, error);
     return await connectionTransport({ credentials, http, takeOver, waiting, ...(heard && { heard }) }, io);
   } catch (error) {
     throw doubt !== undefined && isTaken(failureOf(error)) ? doubt : error;
   }
+}
+
+function tellWait(reporter: Reporter, { code, message, hint }: Failure | RelayError): void {
+  reporter.waitingOnce(`${message} ${hint} Trying again.`, { code });
 }
 
 /** The relay does not let it connect, since the agent is online or the key is none: why no process here let it in says more. */

@@ -1,6 +1,15 @@
+import type { Retry } from "../../errors.ts";
 import type { JsonObject } from "../../types.ts";
 import type { AskRequest } from "../control/ask.ts";
 import type { ControlRequest, ControlResult } from "../control/request.ts";
+
+/** How long what is sent once waits for a relay behind an edge that answers in its place, as during a rollout. */
+export const EDGE = { outlastedMs: 15_000 };
+
+/** Of statuses that do not pass 403 may: Envoy answers so while no pod is ready. Others are of a wrong address. */
+export function mayYetPass(retry: Retry, edgeStatus: number): boolean {
+  return retry === "later" || edgeStatus === 403;
+}
 
 /** A way for an agent's envelopes to reach the relay. */
 export interface Transport {
