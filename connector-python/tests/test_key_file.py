@@ -47,6 +47,13 @@ class AKeyFile(unittest.TestCase):
             self.assertRegex(raised.exception.message, r"^The key file .*key\.json is not UTF-8\.$")
             self.assertIn("Set-Content -Encoding utf8", raised.exception.hint)
 
+    def test_may_be_a_pipe_that_the_process_was_given(self) -> None:
+        reading, writing = os.pipe()
+        with open(reading, "rb"):
+            with open(writing, "w") as given:
+                given.write(json.dumps({"agent_id": "agent://a", "key_id": "a-1", "alg": "hmac-sha256", "secret": SEED}))
+            self.assertEqual(read_key_file(f"/dev/fd/{reading}").agent, "agent://a")
+
     def test_that_is_no_regular_file_is_not_waited_for(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder, "pipe"))

@@ -50,6 +50,8 @@ export interface SigningAgent {
 }
 
 const INVALID = "invalid_key";
+/** A file that this process was given open, such as the output of `<(command)`. */
+const GIVEN = /^\/(?:dev\/(?:fd\/|stdin$)|proc\/)/;
 
 /** @throws {Failure} `invalid_key`, or `invalid_credential`, with what is wrong with the file. */
 export async function readKeyFile(file: string): Promise<SigningAgent> {
@@ -71,7 +73,8 @@ export async function readKeyRecord(file: string): Promise<JsonObject> {
     throw invalid(`${origin} cannot be read (${error.code}).`);
   };
   // Nobody may ever write to a named pipe, and nothing ends a read of one.
-  if (!(await stat(file).catch(unreadable)).isFile()) throw invalid(`${origin} is no regular file.`);
+  const isReadable = GIVEN.test(file) || (await stat(file).catch(unreadable)).isFile();
+  if (!isReadable) throw invalid(`${origin} is no regular file.`);
   const bytes = await readFile(file).catch(unreadable);
   return membersOf(jsonOf(textIn(bytes, origin, INVALID), () => invalid(`${origin} is not JSON.`)));
 }

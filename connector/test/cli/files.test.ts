@@ -25,6 +25,8 @@ import { CommandLine } from "./shell.ts";
 
 /** Files that commands read and write: how they are encoded, and who may read them. */
 
+const LIBRARY = new URL("../../src/cli/library.ts", import.meta.url).href;
+
 type Encoding = (text: string) => Buffer;
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
@@ -276,6 +278,14 @@ describe("A key file", () => {
     expect(() => new Connector({ url: NOWHERE, agent: options.agent, key: content })).toThrow(TypeError);
     expect(() => new Connector({ url: NOWHERE, ...options, sealingKeys: "key" as never })).toThrow(/sealingKeys/);
   });
+});
+
+test("A key may come from a pipe that the process was given", async () => {
+  const program = `const { readKeyFile } = await import(${JSON.stringify(LIBRARY)});
+    console.log((await readKeyFile(process.argv[1])).agent);`;
+  const run = [process.execPath, "--input-type=module", "--eval", program].map((word) => `'${word}'`).join(" ");
+  const { stdout } = await runProgram("bash", ["-c", `${run} <(cat '${line.keyFile("alice")}')`]);
+  expect(stdout).toBe("agent://alice\n");
 });
 
 test("A named pipe is no key file: nobody may ever write to it", async () => {
