@@ -12,7 +12,7 @@ from unittest.mock import patch
 from agent_relay_connector import dial as module
 from agent_relay_connector.dial import dial
 
-from .times import GENEROUS_S
+from .kit import GENEROUS_S
 
 PACKAGE = Path(__file__).parent.parent / "src"
 # An agent whose name server does not answer.

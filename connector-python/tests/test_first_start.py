@@ -16,27 +16,21 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock, patch
 
-import websockets
 from websockets.datastructures import Headers
 from websockets.exceptions import InvalidMessage, WebSocketException
 
 from agent_relay_connector import Connector, Presence, RelayError, backoff, first_start
 from agent_relay_connector.background import Background
-from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.check_online import CheckOnline
 from agent_relay_connector.first_start import FirstStart
-from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
 from agent_relay_connector.network_errors import no_relay_at, retry_after_of, unreachable, without_secrets
 from agent_relay_connector.proxy import ProxyError
 from agent_relay_connector.self_test import SelfTest
 
-from .times import GENEROUS_S
+from .kit import GENEROUS_S, KEY, ScriptedRelay, serve
 
-# Exported in a way that type checkers do not see.
-serve: Any = getattr(websockets, "serve")
-KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 UNKNOWN_KEY = RelayError("unknown_key")
 UNKNOWN_ISSUER = RelayError("invalid_credential", "unknown_issuer: the relay knows no issuer with this iss and kid.")
 WEBSOCKET = "wss://relay.example/ws"
@@ -279,19 +273,12 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
 
 
 class AKeyThatNeverBecomesKnown(unittest.IsolatedAsyncioTestCase):
-    async def refuse(self, relay: Any, *_: str) -> None:
-        await relay.send('{"frame":"hello"}')
-        register = json.loads(await relay.recv())
-        refusal = {"frame": "error", "envelope_id": register["id"], "code": "unknown_key", "message": "", "hint": ""}
-        await relay.send(json.dumps(refusal))
-        await relay.wait_closed()
-
     async def test_ends_its_connector_with_unknown_key(self) -> None:
-        server = await serve(self.refuse, "127.0.0.1", 0)
-        self.addAsyncCleanup(server.wait_closed)
-        self.addCleanup(server.close)
-        url = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
-        connector = Connector(url, agent="agent://a", key=KEY, take_over=True)
+        relay = ScriptedRelay()
+        relay.answer = lambda _: {"frame": "error", "code": "unknown_key"}
+        await relay.start()
+        self.addAsyncCleanup(relay.stop)
+        connector = Connector(relay.url, agent="agent://a", key=KEY, take_over=True)
         self.addAsyncCleanup(connector.close)
         connector.on("error", lambda _: None)
         with patch.object(first_start, "UNKNOWN_KEY_PRESENTED_S", 0), self.assertRaises(RelayError) as raised:
@@ -490,21 +477,3 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(RelayError) as raised:
                 await starting
         self.assertEqual((raised.exception.code, told[0].retry), ("closed", "fix"))
-
-    async def test_ends_a_start_after_its_time_when_it_may_pass(self) -> None:
-        connector = Connector("http://127.0.0.1:1", agent="agent://a", key=KEY)
-        causes: list[RelayError] = []
-        connector.on("error", causes.append)
-        loop = asyncio.get_running_loop()
-        with patch.object(loop, "call_later", Mock(wraps=loop.call_later)) as later:
-            starting = asyncio.create_task(connector.start(timeout=3600))
-            while not causes:
-                await asyncio.sleep(0.01)
-        # The time is over now.
-        [time_is_over] = [call.args[1] for call in later.call_args_list if call.args[0] == 3600]
-        time_is_over()
-        with self.assertRaises(RelayError) as raised:
-            await starting
-        self.assertEqual((raised.exception.code, connector.state.status), ("timeout", "closed"))
-        self.assertIs(raised.exception.__cause__, causes[-1])
-        self.assertIsInstance(causes[-1].__cause__, ConnectionRefusedError)

@@ -7,15 +7,12 @@ import unittest
 from unittest.mock import patch
 
 from agent_relay_connector import Connector, RelayError
-from agent_relay_connector.base64url import encode_base64url
-from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import LOOK_UPS_AT_ONCE
 from agent_relay_connector.network_errors import NotHttp, unreachable
 
-from .times import GENEROUS_S
+from .kit import GENEROUS_S, KEY, address_of
 
-KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n"
 # What is dripped: of the body, or of the head.
 STARTS = {"body": HEAD + b"\r\n", "head": HEAD + b"x: "}
@@ -27,6 +24,7 @@ HEADS = {
     "later": b"HTTP/1.1 503 No\r\nRetry-After: 5 \r\nRetry-After: 9\r\ncontent-length: 7\r\n\r\n",
     "early": b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
     "noise": b"\x1b[2J is no status line\r\n\r\n",
+    "future": b"HTTP/2\x1b[2J 200 OK\r\n\r\n",
 }
 # All that is said.
 CUTS = {
@@ -44,7 +42,7 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
         self.asked = self.left = 0
         self.is_over = False
         self.server = await asyncio.start_server(self.drip, "127.0.0.1")
-        self.base = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
+        self.base = address_of(self.server, "http")
         self.http = HttpClient({})
 
     async def asyncTearDown(self) -> None:
@@ -121,10 +119,11 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
             await self.http.get(f"{self.base}/quick", GENEROUS_S)
 
     async def test_that_speaks_no_http_is_told_in_texts_that_act_on_nothing(self) -> None:
-        with self.assertRaises(NotHttp) as caught:
-            await self.http.get(f"{self.base}/noise", GENEROUS_S)
-        for error in (caught.exception, caught.exception.__cause__, caught.exception.__context__):
-            self.assertNotIn("\x1b", str(error))
+        for path, kind in (("noise", NotHttp), ("future", OSError)):
+            with self.assertRaises(kind) as caught:
+                await self.http.get(f"{self.base}/{path}", GENEROUS_S)
+            for error in (caught.exception, caught.exception.__cause__, caught.exception.__context__):
+                self.assertNotIn("\x1b", str(error))
 
     async def test_does_not_keep_a_process(self) -> None:
         code = f"""

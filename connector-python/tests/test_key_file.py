@@ -1,4 +1,4 @@
-"""Key files."""
+"""Key files: what they hold, their text, and the times in them."""
 
 import codecs
 import json
@@ -10,13 +10,16 @@ from typing import Any
 
 from agent_relay_connector import RelayError
 from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.file_text import decode_text
 from agent_relay_connector.given import SealingKey
+from agent_relay_connector.iso_time import epoch_ms_of
 from agent_relay_connector.key_file import read_key_file
 
 from .issued import ACME
+from .kit import SEED
 
-SEED = encode_base64url(bytes(range(32)))
 OTHER_SEED = encode_base64url(bytes(range(1, 33)))
+TEXT = "ä€😀"
 
 
 class AKeyFile(unittest.TestCase):
@@ -102,3 +105,51 @@ class AKeyFile(unittest.TestCase):
                 self.read(content)
             self.assertEqual(raised.exception.code, "invalid_key")
             self.assertNotIn(SEED, str(raised.exception))
+
+
+class TheTextOfAFile(unittest.TestCase):
+    def test_has_no_byte_order_mark_of_utf_8_whether_the_file_has_one_or_not(self) -> None:
+        self.assertEqual(decode_text(TEXT.encode()), TEXT)
+        self.assertEqual(decode_text(TEXT.encode("utf-8-sig")), TEXT)
+        self.assertEqual(decode_text(codecs.BOM_UTF8), "")
+        self.assertEqual(decode_text(b""), "")
+
+    def test_loses_one_mark_alone(self) -> None:
+        self.assertEqual(decode_text("\ufeffa\ufeff".encode("utf-8-sig")), "\ufeffa\ufeff")
+
+    def test_of_utf_16_is_none_however_short_it_is(self) -> None:
+        for text in ("", "{}", TEXT):
+            self.assertIsNone(decode_text(codecs.BOM_UTF16_LE + text.encode("utf-16-le")))
+            self.assertIsNone(decode_text(codecs.BOM_UTF16_BE + text.encode("utf-16-be")))
+
+    def test_of_utf_16_without_a_mark_is_none_unlike_one_that_holds_nul(self) -> None:
+        for encoding in ("utf-16-le", "utf-16-be"):
+            self.assertIsNone(decode_text("{}".encode(encoding)))
+        for text in ("\0", "\0\0", "a\n\0"):
+            self.assertEqual(decode_text(text.encode()), text)
+
+    def test_of_other_bytes_is_none(self) -> None:
+        self.assertIsNone(decode_text(b"{\xe4}"))
+
+
+class ATime(unittest.TestCase):
+    def test_is_read_as_the_relay_reads_it(self) -> None:
+        read = {
+            "2026-09-21T14:13:20Z": 1_790_000_000_000,
+            "2026-09-21T14:13:20.9999Z": 1_790_000_000_999,
+            "2026-09-21T16:13:20+02:00": 1_790_000_000_000,
+            "2026-09-21T13:43:20-00:30": 1_790_000_000_000,
+            "1969-12-31T23:59:59.9Z": -100,
+            "0000-02-29T00:00:00Z": -62_162_121_600_000,
+            "0001-01-01T00:00:00+01:00": -62_135_600_400_000,
+            "9999-12-31T23:59:59-23:59": 253_402_387_139_000,
+        }
+        self.assertEqual({text: epoch_ms_of(text) for text in read}, read)
+
+    def test_that_the_relay_refuses_is_refused(self) -> None:
+        clocks = ["00:00Z", "00:00.5Z", "24:00:00Z", "23:59:60Z", "00:60:00Z", "00:00:00.Z", "00:00:00", "00:00:00z"]
+        offsets = ["+12:60", "+24:00", "+1:00", "+0100"]
+        texts = [f"2026-01-01T{clock}" for clock in [*clocks, *(f"00:00:00{offset}" for offset in offsets)]]
+        texts += ["2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-01-01 00:00:00Z", "٢026-01-01T00:00:00Z"]
+        for text in texts:
+            self.assertIsNone(epoch_ms_of(text), text)

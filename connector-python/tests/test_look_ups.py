@@ -30,10 +30,10 @@ from agent_relay_connector.presence_watch import PresenceWatch
 from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.relay_manifest import RelayManifest
 from agent_relay_connector.sender_verifier import SenderVerifier
-from agent_relay_connector.types import Envelope
+from agent_relay_connector.types import Envelope, Verified
 
 from .issued import ACME, NOW, THUMBPRINT, D, X, token
-from .times import later
+from .kit import later
 
 KEY_ID = f"jkt-{THUMBPRINT}"
 # To one address in a minute.
@@ -152,9 +152,8 @@ class ForARecipient(Looking):
 
 
 class OfASender(Looking):
-    def verifier(self, is_pinned_only: bool) -> SenderVerifier:
+    def verifier(self, is_pinned_only: bool, trust: Trust = Trust(issuers=[ACME])) -> SenderVerifier:
         manifest = RelayManifest("", self.relay, self.background)
-        trust = Trust(issuers=[ACME])
         return SenderVerifier(trust, manifest, self.credentials, "relay.example", is_pinned_only)
 
     def envelope(self, sender: str) -> Envelope:
@@ -196,6 +195,18 @@ class OfASender(Looking):
         self.assertEqual(self.relay.asked, [])
         await verifier.check(self.envelope("agent://acme.bob"))
         self.assertEqual(len(self.relay.asked), 1)
+
+    async def test_that_a_pinned_issuer_may_have_as_one_of_all_others_has_to_be_verified(self) -> None:
+        verifier = self.verifier(False, Trust(issuers=[{**ACME, "agents": ["*"]}]))
+        self.assertTrue(verifier.is_pinned("agent://globex.eve"))
+        self.assertFalse(self.verifier(False).is_pinned("agent://globex.eve"))
+
+    async def test_passes_where_proof_is_wanted_by_a_key_or_an_issuer_that_is_pinned(self) -> None:
+        verifier = self.verifier(False, Trust(gateways=["gateway-1"]))
+        self.assertTrue(verifier.is_verified("agent", "k") and verifier.is_verified("gateway", "gateway-1"))
+        others: list[Verified] = ["relay_issuer", "unverified", "gateway"]
+        for verified in others:
+            self.assertFalse(verifier.is_verified(verified, "gateway-2"), verified)
 
 
 class OfGateways(Looking):

@@ -16,21 +16,13 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
-import websockets
-
 from agent_relay_connector import Connector, ConnectorState, RelayError, connection, tunnel
-from agent_relay_connector.base64url import encode_base64url
-from agent_relay_connector.given import AgentKey
 from agent_relay_connector.limits import HELLO_WITHIN_S, LOOK_UPS_AT_ONCE, MAX_PROXY_ANSWER_BYTES
 from agent_relay_connector.network_errors import unreachable
 from agent_relay_connector.proxy import ProxyError, proxy_of
 
-from .times import GENEROUS_S, later
-from .tls import tls_of
+from .kit import GENEROUS_S, KEY, NOWHERE, later, serve, tls_of
 
-# Exported in a way that type checkers do not see.
-serve: Any = getattr(websockets, "serve")
-KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("proxies.json").read_text())
 # Percent-decoded: u:p@ss w.
 SECRET = "u:p%40ss%20w"
@@ -347,20 +339,17 @@ class AConnector(Proxied):
 
     async def test_tells_why_a_relay_does_not_answer_a_look_up_without_a_proxy_in_the_same_words(self) -> None:
         self.name_proxy()
-        url = f"http://127.0.0.1:{closed_port()}"
-        connector = Connector(url, agent="agent://a", key=KEY)
+        connector = Connector(NOWHERE, agent="agent://a", key=KEY)
         self.addAsyncCleanup(connector.close)
         error = await self.failure_of_look_up(connector)
-        self.assertEqual(error.message, f"The relay at {url} is not reachable: connection refused.")
+        self.assertEqual(error.message, f"The relay at {NOWHERE} is not reachable: connection refused.")
         self.assertIsInstance(error.__cause__, ConnectionRefusedError)
 
 
 class AProxyThatDoesNotConnect(Proxied):
     async def test_and_wants_a_password_is_told_as_that_and_ends_a_start_at_once(self) -> None:
-        refused = (
-            "It does not take the user and the password of HTTPS_PROXY. "
-            "Percent-encode what is no letter or digit in them."
-        )
+        encode = "Percent-encode what is no letter or digit in them."
+        refused = f"It does not take the user and the password of HTTPS_PROXY. {encode}"
         missing = "It wants a user and a password: https_proxy=http://user:password@host:port."
         self.proxy.answer = b"HTTP/1.0 407 Proxy Authentication Required\r\nproxy-authenticate: Basic\r\n\r\n"
         await self.tells("answered with 407", refused, "fix")
@@ -435,8 +424,8 @@ class AProxyThatDoesNotConnect(Proxied):
 
     async def test_and_cannot_be_reached_is_told_with_the_reason(self) -> None:
         port = self.proxy.port
-        self.proxy.port = closed_port()
-        self.name_proxy(https_proxy=f"http://{SECRET}@127.0.0.1:{self.proxy.port}")
+        self.proxy.port = 1
+        self.name_proxy(https_proxy=f"http://{SECRET}@127.0.0.1:1")
         hint = CORRECT.replace("HTTPS", "https").replace("_PROXY,", "_proxy,")
         await self.tells("is not reachable: connection refused", hint, "later", "https_proxy")
         self.proxy.port = port
@@ -515,8 +504,3 @@ def shown(error: BaseException) -> str:
     """All that a program may show of an error."""
     causes: Sequence[BaseException] = [found for found in (error, error.__cause__, error.__context__) if found]
     return "".join(map(repr, causes)) + "".join(traceback.format_exception(error)) + repr(vars(error))
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return cast(int, server.getsockname()[1])

@@ -1,12 +1,16 @@
-"""The agent's own credentials and sealing keys, as they are replaced."""
+"""The agent's own credentials and their keys, as they are replaced."""
 
 import asyncio
+import json
+import tempfile
 import time
 import unittest
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 from unittest.mock import Mock, patch
 
-from agent_relay_connector import CredentialWithKeys, RelayError, SealingKey, spacing
+from agent_relay_connector import Connector, CredentialWithKeys, Delivery, RelayError, spacing
 from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.clock import Clock, machine_ms
@@ -14,18 +18,21 @@ from agent_relay_connector.credentials import answer_of
 from agent_relay_connector.credentials.own_credential import OwnCredential, OwnCredentialOptions
 from agent_relay_connector.credentials.public_jwk import thumbprint_of
 from agent_relay_connector.given import AgentKey
+from agent_relay_connector.http import Answer, HttpClient
 from agent_relay_connector.keys import signing_key
-from agent_relay_connector.limits import SEALING_KEY_KEPT_MS
+from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.sealing.hpke import raw_public
 from agent_relay_connector.sealing.own_sealing_keys import OwnSealingKeys
+from agent_relay_connector.sealing.sealed_payload import plaintext_of, seal_payload
 from agent_relay_connector.sealing.sealing_keys import SealingKeys
 from agent_relay_connector.signer import Signer
-from agent_relay_connector.spacing import Spacing
 
-from .issued import NOW, THUMBPRINT, D, credential, token, valid
+from .issued import ACME, THUMBPRINT, D, credential, token, valid
+from .kit import GENEROUS_S, ScriptedRelay
 
 FIRST_KEY = f"jkt-{THUMBPRINT}"
-Answer = str | CredentialWithKeys
+X25519, OTHER_X25519 = (encode_base64url(bytes([number] * 32)) for number in (3, 4))
+Given = str | CredentialWithKeys
 
 
 def lasting(seconds: int, **changes: object) -> str:
@@ -49,8 +56,8 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
         self.clock = Clock()
         self.background = Background()
 
-    async def started(self, first: Answer) -> OwnCredential:
-        self.answer: Callable[[], Awaitable[Answer]] = lambda: _soon(first)
+    async def started(self, first: Given) -> OwnCredential:
+        self.answer: Callable[[], Awaitable[Given]] = lambda: _soon(first)
         own = OwnCredential(
             OwnCredentialOptions(
                 source=lambda: self.answer(),
@@ -71,7 +78,7 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
     def key_ids(self, own: OwnCredential) -> list[str]:
         return [each.signer.key_id for each in own.registrations()]
 
-    async def renews(self, own: OwnCredential, given: Answer) -> bool | None:
+    async def renews(self, own: OwnCredential, given: Given) -> bool | None:
         self.answer = lambda: _soon(given)
         return await own.renew()
 
@@ -97,7 +104,7 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
 
     async def test_that_cannot_be_used_changes_nothing_and_says_so(self) -> None:
         own = await self.started(lasting(3600))
-        refused: list[Answer] = [
+        refused: list[Given] = [
             "x",
             lasting(60, sub="agent://acme.eve"),
             CredentialWithKeys(lasting(60), another(1)[1].key),
@@ -131,7 +138,7 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
 
         self.answer = hangs
         with patch.object(answer_of, "RENEWAL_ANSWER_WITHIN_S", 0.01):
-            self.assertIsNone(await asyncio.wait_for(own.renew(), 20))
+            self.assertIsNone(await asyncio.wait_for(own.renew(), GENEROUS_S))
         self.assertEqual(self.failed, ["timeout"])
         self.assertIs(await self.renews(own, lasting(7200)), True)
 
@@ -147,7 +154,6 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
                 await own.start()
             self.assertEqual(raised.exception.code, "invalid_credential")
             self.assertIs(raised.exception.__cause__, cause)
-
 
     async def renews_nothing(self, own: OwnCredential) -> None:
         """What it would be given is refused, and that is told."""
@@ -176,68 +182,95 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.failed, [])
 
 
-class ASpacing(unittest.TestCase):
-    def test_grows_up_to_its_cap_and_starts_again_after_a_long_time(self) -> None:
-        spacing, distances = Spacing(60), []
-        with patch("time.monotonic") as now:
-            now.return_value = 1000.0
-            self.assertEqual(spacing.left_s(), 0)
-            for _ in range(9):
-                spacing.happens()
-                distances.append(spacing.left_s())
-                now.return_value += distances[-1]
-            self.assertEqual(distances, [0.5, 1, 2, 4, 8, 16, 32, 60, 60])
-            self.assertEqual(spacing.left_s(), 0)
-            spacing.happens()
-            self.assertEqual(spacing.left_s(at_most_s=1), 1)
-            now.return_value += 120
-            spacing.happens()
-            self.assertEqual(spacing.left_s(), 0.5)
+class AtARelay(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        self.relay = ScriptedRelay()
+        await self.relay.start()
+        self.addAsyncCleanup(self.relay.stop)
+        self.states: "asyncio.Queue[str]" = asyncio.Queue()
+
+    async def started(self, **options: Any) -> Connector:
+        connector = Connector(self.relay.url, take_over=True, **options)
+        self.addAsyncCleanup(connector.close)
+        connector.on("state", lambda state: self.states.put_nowait(state.status))
+        await asyncio.wait_for(connector.start(), GENEROUS_S)
+        return connector
+
+    async def becomes(self, status: str) -> None:
+        while await asyncio.wait_for(self.states.get(), GENEROUS_S) != status:
+            pass
+
+    def key_file(self, credential: str, private_key: str, sealing_key: str) -> str:
+        """Replaced whole: nobody reads half of it."""
+        path = Path(self.folder, "key.json")
+        record = {"agent_id": "agent://acme.bob", "alg": "ed25519", "private_key": private_key, "credential": credential}
+        path.with_suffix(".new").write_text(json.dumps({**record, "sealing_key": sealing_key, "trusted_issuers": [ACME]}))
+        path.with_suffix(".new").rename(path)
+        return str(path)
+
+    async def test_takes_over_the_keys_of_a_file_and_what_has_no_answer_goes_out_again_as_it_was(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        now = int(time.time())
+        # Its renewal is due: the file is read again and again until it has another.
+        due = token(valid(iat=now - 6000, exp=now + 600))
+        connector = await self.started(key_file=self.key_file(due, D, X25519))
+        self.relay.answer = lambda envelope: None if envelope["type"] == "message.send" else {"frame": "ack"}
+        first = asyncio.create_task(connector.send("agent://b", {"n": 0}))
+        await self.relay.until(lambda: bool(self.relay.of("message.send")))
+        second_key, given = another(1)
+        assert given.key is not None
+        self.key_file(given.credential, given.key["private_key"], OTHER_X25519)
+        await self.relay.until(lambda: len(self.relay.of("agent.register")) == 2)
+        self.assertEqual(len(self.relay.connections), 1)
+
+        received = len(self.relay.received)
+        self.relay.answer = lambda _: {"frame": "ack"}
+        await self.becomes("online")
+        with self.assertLogs("agent_relay_connector", "WARNING"):
+            self.relay.cut()
+            await self.becomes("reconnecting")
+        second = asyncio.create_task(connector.send("agent://b", {"n": 1}))
+        await asyncio.wait_for(asyncio.gather(first, second), GENEROUS_S)
+        after = self.relay.received[received:]
+        keys = [(envelope["type"], envelope["key_id"]) for envelope in after]
+        registers = [("agent.register", FIRST_KEY), ("agent.register", second_key)]
+        self.assertEqual(keys, [*registers, ("message.send", FIRST_KEY), ("message.send", second_key)])
+        self.assertEqual(after[2], self.relay.of("message.send")[0])
+        await self.opens(connector)
+
+    async def opens(self, connector: Connector) -> None:
+        """What another agent of the pinned issuer seals to the sealing key of the second file."""
+        sender = Signer({"alg": "ed25519", "private_key": D}, Clock())
+        eve = credential(sub="agent://acme.eve", iat=int(time.time()) - 1, exp=int(time.time()) + 3600)
+        sender.take_id_of(eve)
+        members: dict[str, Any] = {"id": "m", "type": "message.send", "from": eve.agent, "to": connector.agent}
+        draft = read_envelope({**members, "payload": {}, "ts": 1, "key_id": "k", "sig": "s"})
+        assert draft is not None
+        public = encode_base64url(raw_public(next(iter(SealingKeys([OTHER_X25519]).values())).private))
+        sealed = sender.draft({**members, "payload": seal_payload(plaintext_of({"n": 2}), draft, public)})
+        delivered: "asyncio.Queue[Delivery]" = asyncio.Queue()
+        connector.on("delivery", delivered.put_nowait)
+        with patch.object(HttpClient, "get", return_value=Answer(200, {"credential": eve.token})):
+            await self.relay.tell(frame="deliver", envelope=json.loads(sender.sign(sealed).text))
+            delivery = await asyncio.wait_for(delivered.get(), GENEROUS_S)
+        self.assertEqual((delivery.payload, delivery.sealed, delivery.verified), ({"n": 2}, True, "agent"))
+
+    async def test_is_back_after_a_revocation_with_another_credential_and_ends_without_one(self) -> None:
+        tokens = [lasting(3600), lasting(7200)]
+        given = iter([*tokens, tokens[1]])
+        key: AgentKey = {"alg": "ed25519", "private_key": D}
+        await self.started(agent="agent://acme.bob", key=key, credential=lambda: _soon(next(given)))
+        with self.assertLogs("agent_relay_connector", "WARNING"):
+            for _ in range(2):
+                await self.becomes("online")
+                await self.relay.tell(frame="notice", notice="released", reason="revoked")
+                await self.relay.connections[-1].close(4403)
+            await self.becomes("closed")
+        presented = [register["payload"]["credential"] for register in self.relay.of("agent.register")]
+        self.assertEqual(presented, tokens)
 
 
-class OwnSealingKeysOf(unittest.TestCase):
-    first, second = (encode_base64url(bytes([number] * 32)) for number in (1, 2))
-
-    def keys(self, *given: str | SealingKey) -> OwnSealingKeys:
-        self.clock = Clock()
-        return OwnSealingKeys(self.clock, given)
-
-    def kid(self, private_key: str) -> str:
-        return next(iter(SealingKeys([private_key])))
-
-    def sealed_to(self, private_key: str, seconds: int) -> dict[str, object]:
-        key = SealingKeys([private_key])[self.kid(private_key)].private
-        jwk = {"kty": "OKP", "crv": "X25519", "x": encode_base64url(raw_public(key))}
-        return {"enc": {"jwk": jwk}, "exp": NOW + seconds}
-
-    def opens(self, keys: OwnSealingKeys, at_ms: float) -> list[bool]:
-        with patch.object(Clock, "bounded_now", return_value=at_ms):
-            return [keys.get(self.kid(key)) is not None for key in (self.first, self.second)]
-
-    def test_an_agent_open_until_ten_minutes_after_the_last_credential_and_not_longer(self) -> None:
-        with patch.object(Clock, "bounded_now", return_value=NOW * 1000):
-            keys = self.keys(self.first)
-            keys.take(None, credential(**self.sealed_to(self.first, 100)))
-            keys.take(None, credential(**self.sealed_to(self.first, 200)))
-            keys.take([self.second], credential(**self.sealed_to(self.second, 3600)))
-        end = NOW * 1000 + 200_000 + SEALING_KEY_KEPT_MS
-        self.assertEqual(self.opens(keys, end - 1), [True, True])
-        self.assertEqual(self.opens(keys, end), [False, True])
-
-    def test_a_file_open_until_the_end_that_it_names(self) -> None:
-        keys = self.keys(self.second, SealingKey(self.first, NOW * 1000))
-        self.assertEqual(self.opens(keys, NOW * 1000 - 1), [True, True])
-        self.assertEqual(self.opens(keys, NOW * 1000), [False, True])
-
-    def test_another_credential_change_nothing_unless_there_are_none(self) -> None:
-        keys = self.keys(self.first)
-        for given in (None, [self.first]):
-            with self.assertRaises(RelayError) as raised:
-                keys.take(given, credential(**self.sealed_to(self.second, 3600)))
-            self.assertEqual(raised.exception.code, "invalid_credential")
-        self.assertIsNotNone(keys.get(self.kid(self.first)))
-        self.keys().take(None, credential(**self.sealed_to(self.second, 3600)))
-
-
-async def _soon(answer: Answer) -> Answer:
+async def _soon(answer: Given) -> Given:
     return answer

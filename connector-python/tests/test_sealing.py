@@ -1,17 +1,24 @@
-"""HPKE, and sealed payloads."""
+"""HPKE, sealed payloads, and the keys that open them."""
 
 import unittest
+from unittest.mock import patch
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from agent_relay_connector import RelayError
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.clock import Clock
+from agent_relay_connector.given import SealingKey
+from agent_relay_connector.limits import SEALING_KEY_KEPT_MS
 from agent_relay_connector.read_envelope import read_envelope
-from agent_relay_connector.sealing.hpke import Ciphertext, open_bytes, seal_bytes, seal_with
+from agent_relay_connector.sealing.hpke import Ciphertext, open_bytes, raw_public, seal_bytes, seal_with
 from agent_relay_connector.sealing.own_sealing_keys import OwnSealingKeys
 from agent_relay_connector.sealing.sealed_payload import open_payload, plaintext_of, seal_payload
+from agent_relay_connector.sealing.sealing_keys import SealingKeys
 from agent_relay_connector.types import Envelope, JsonObject
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from .issued import NOW, credential
 
 # RFC 9180, appendix A.1.1, and its first encryption: the one of a single-shot.
 INFO = bytes.fromhex("4f6465206f6e2061204772656369616e2055726e")
@@ -88,3 +95,47 @@ class ASealedPayload(unittest.TestCase):
             with self.assertRaises(RelayError) as raised:
                 plaintext_of(payload)
             self.assertEqual(raised.exception.code, code)
+
+
+class OwnSealingKeysOf(unittest.TestCase):
+    first, second = (encode_base64url(bytes([number] * 32)) for number in (1, 2))
+
+    def keys(self, *given: str | SealingKey) -> OwnSealingKeys:
+        self.clock = Clock()
+        return OwnSealingKeys(self.clock, given)
+
+    def kid(self, private_key: str) -> str:
+        return next(iter(SealingKeys([private_key])))
+
+    def sealed_to(self, private_key: str, seconds: int) -> dict[str, object]:
+        key = SealingKeys([private_key])[self.kid(private_key)].private
+        jwk = {"kty": "OKP", "crv": "X25519", "x": encode_base64url(raw_public(key))}
+        return {"enc": {"jwk": jwk}, "exp": NOW + seconds}
+
+    def opens(self, keys: OwnSealingKeys, at_ms: float) -> list[bool]:
+        with patch.object(Clock, "bounded_now", return_value=at_ms):
+            return [keys.get(self.kid(key)) is not None for key in (self.first, self.second)]
+
+    def test_an_agent_open_until_ten_minutes_after_the_last_credential_and_not_longer(self) -> None:
+        with patch.object(Clock, "bounded_now", return_value=NOW * 1000):
+            keys = self.keys(self.first)
+            keys.take(None, credential(**self.sealed_to(self.first, 100)))
+            keys.take(None, credential(**self.sealed_to(self.first, 200)))
+            keys.take([self.second], credential(**self.sealed_to(self.second, 3600)))
+        end = NOW * 1000 + 200_000 + SEALING_KEY_KEPT_MS
+        self.assertEqual(self.opens(keys, end - 1), [True, True])
+        self.assertEqual(self.opens(keys, end), [False, True])
+
+    def test_a_file_open_until_the_end_that_it_names(self) -> None:
+        keys = self.keys(self.second, SealingKey(self.first, NOW * 1000))
+        self.assertEqual(self.opens(keys, NOW * 1000 - 1), [True, True])
+        self.assertEqual(self.opens(keys, NOW * 1000), [False, True])
+
+    def test_another_credential_change_nothing_unless_there_are_none(self) -> None:
+        keys = self.keys(self.first)
+        for given in (None, [self.first]):
+            with self.assertRaises(RelayError) as raised:
+                keys.take(given, credential(**self.sealed_to(self.second, 3600)))
+            self.assertEqual(raised.exception.code, "invalid_credential")
+        self.assertIsNotNone(keys.get(self.kid(self.first)))
+        self.keys().take(None, credential(**self.sealed_to(self.second, 3600)))

@@ -7,7 +7,7 @@ import unittest
 from typing import Any
 from unittest.mock import Mock, patch
 
-from agent_relay_connector import RelayError, first_start
+from agent_relay_connector import Connector, RelayError, first_start
 from agent_relay_connector.background import Background
 from agent_relay_connector.check_online import CheckOnline
 from agent_relay_connector.first_start import FirstStart
@@ -15,8 +15,7 @@ from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import SELF_TEST_MAX_BYTES, SELF_TEST_TIMEOUT_S
 from agent_relay_connector.self_test import SelfTest
 
-from .times import GENEROUS_S, later
-
+from .kit import GENEROUS_S, KEY, NOWHERE, ScriptedRelay, address_of, later
 
 REGISTER = '{"type":"agent.register","sig":"…"}'
 OF_KEY = ("bad_signature", "unknown_key", "key_not_allowed", "invalid_credential", "wrong_relay")
@@ -45,7 +44,7 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
         self.is_asked = asyncio.Event()
         self.is_over = asyncio.Event()
         self.server = await asyncio.start_server(self.relay, "127.0.0.1")
-        self.base = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
+        self.base = address_of(self.server, "http")
         self.http = HttpClient({})
         self.background = Background()
         waits = patch.object(first_start, "OWN_LOOK_AGAIN_S", 0)
@@ -94,6 +93,20 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
         self.assertIn("content-type: application/json\r\n", headers)
         self.assertEqual(len(self.judged), len(OF_KEY))
 
+    async def test_has_the_register_judged_that_would_go_out_and_sends_none(self) -> None:
+        relay = ScriptedRelay()
+        await relay.start()
+        self.addAsyncCleanup(relay.stop)
+        self.verdict = refusal("bad_signature")
+        connector = Connector(relay.url, http_url=self.base, agent="agent://a", key=KEY)
+        self.addAsyncCleanup(connector.close)
+        with self.assertRaises(RelayError) as raised:
+            await asyncio.wait_for(connector.start(), GENEROUS_S)
+        self.assertEqual((raised.exception.code, raised.exception.outcome), ("bad_signature", "refused"))
+        register = json.loads(self.judged[0][2])
+        self.assertEqual((register["type"], register["key_id"]), ("agent.register", "a-1"))
+        self.assertEqual(relay.received, [])
+
     async def test_is_told_of_the_other_connection_whatever_else_the_self_test_answers(self) -> None:
         turns = {
             "it takes the key": answer(200, '{"ok":true}'),
@@ -115,7 +128,7 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(len(self.judged), len(turns))
 
     async def test_is_told_of_the_other_connection_where_no_self_test_is_reached(self) -> None:
-        for base in ("http://127.0.0.1:1", "nowhere"):
+        for base in (NOWHERE, "nowhere"):
             self.assertEqual((await self.refused(base)).code, "superseded_elsewhere", base)
 
     async def test_waits_for_no_self_test_that_hangs(self) -> None:

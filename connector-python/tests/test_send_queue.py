@@ -17,13 +17,15 @@ from agent_relay_connector.signer import Signer
 from agent_relay_connector.strict_json import parse_json
 from agent_relay_connector.types import TargetDelivery
 
-from .counted_lines import counted_lines
-from .times import GENEROUS_S, later
-
+from .kit import GENEROUS_S, counted_lines, later
 
 HOLD_S = 10.0
 # The longest that a hold of it lasts.
 HELD_S = HOLD_S * 1.5
+# Of a send: longer than a hold.
+TIMEOUT_S = 100.0
+# A hold that outlasts a send.
+LONG_HOLD_S = 1000.0
 
 
 # No error of this package.
@@ -84,7 +86,7 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         to: str = "agent://b",
         drafted: "asyncio.Future[None] | None" = None,
         kind: str = "message.send",
-        timeout_s: float = 5,
+        timeout_s: float = TIMEOUT_S,
     ) -> "asyncio.Task[object]":
         """drafted: what the draft waits for, as a sealed one does."""
         text = self.old.draft({"id": name, "type": kind, "from": "agent://a", "to": to, "payload": {}})
@@ -192,12 +194,12 @@ class ASend(unittest.IsolatedAsyncioTestCase):
     async def test_to_a_target_out_of_reach_holds_that_target_alone_and_tries_it_by_one(self) -> None:
         writer = Writer(self.old)
         self.queue.resume(writer)
-        sending = [self.add(name, timeout_s=100) for name in "abc"]
+        sending = [self.add(name) for name in "abc"]
         self.assertEqual(await self.out(writer, 3), ["a", "b", "c"])
         for name in "ab":
             self.refuse(name, "unavailable", HOLD_S)
         self.ack("c")
-        sending += [self.add("d", timeout_s=100), self.add("to c", "agent://c")]
+        sending += [self.add("d"), self.add("to c", "agent://c")]
         self.assertEqual(await self.out(writer, 1), ["to c"])
         with later(HELD_S):
             self.assertEqual(await self.out(writer, 1), ["a"])
@@ -208,7 +210,7 @@ class ASend(unittest.IsolatedAsyncioTestCase):
     async def test_goes_out_on_the_next_connection_whatever_held_its_target_on_the_last_one(self) -> None:
         writer = Writer(self.old)
         self.queue.resume(writer)
-        sending = [self.add("a", timeout_s=100)]
+        sending = [self.add("a")]
         await self.out(writer, 1)
         self.refuse("a", "unavailable", HOLD_S)
         following = Writer(self.old)
@@ -219,7 +221,7 @@ class ASend(unittest.IsolatedAsyncioTestCase):
     async def test_goes_out_past_one_to_another_target_that_is_out_of_reach(self) -> None:
         writer = Writer(self.old)
         self.queue.resume(writer)
-        sending = [self.add("refused", timeout_s=100)]
+        sending = [self.add("refused")]
         await self.out(writer, 1)
         self.refuse("refused", "unavailable", HOLD_S)
         sending.append(self.add("to c", "agent://c"))
@@ -229,7 +231,7 @@ class ASend(unittest.IsolatedAsyncioTestCase):
     async def test_to_targets_out_of_reach_leaves_half_of_the_places_to_the_rest_however_many_they_are(self) -> None:
         writer = Writer(self.old)
         self.queue.resume(writer)
-        sending = [self.add(f"{n}", f"agent://lost{n}", timeout_s=100) for n in range(64)]
+        sending = [self.add(f"{n}", f"agent://lost{n}") for n in range(64)]
         for name in await self.out(writer, 64):
             self.refuse(name, "unavailable", HOLD_S)
         with later(HELD_S):
@@ -241,12 +243,12 @@ class ASend(unittest.IsolatedAsyncioTestCase):
     async def test_that_met_the_rate_holds_its_kind_alone_and_what_goes_to_its_target_after_it(self) -> None:
         writer = Writer(self.old)
         self.queue.resume(writer)
-        sending = [self.add("to b", kind="session.request", timeout_s=100)]
+        sending = [self.add("to b", kind="session.request")]
         await self.out(writer, 1)
         self.refuse("to b", "rate_limited", HOLD_S)
         sending += [
-            self.add("to c", "agent://c", kind="session.request", timeout_s=100),
-            self.add("after it", timeout_s=100),
+            self.add("to c", "agent://c", kind="session.request"),
+            self.add("after it"),
             self.add("message", "agent://d"),
             self.add("decision", "agent://d", kind="session.approve"),
         ]
@@ -262,13 +264,13 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         self.queue.resume(writer)
         refused = self.add("refused", kind="session.request")
         await self.out(writer, 1)
-        self.refuse("refused", "rate_limited", 60)
+        self.refuse("refused", "rate_limited", LONG_HOLD_S)
         after = self.add("later", "agent://c", kind="session.request")
-        waiting = self.add("waits", "agent://d", kind="session.request", timeout_s=100)
+        waiting = self.add("waits", "agent://d", kind="session.request", timeout_s=2 * LONG_HOLD_S)
         behind = self.add("behind it", "agent://d")
         lost = self.add("lost")
         self.assertEqual(await self.out(writer, 1), ["lost"])
-        self.refuse("lost", "unavailable", 60)
+        self.refuse("lost", "unavailable", LONG_HOLD_S)
         for _ in range(3):
             await asyncio.sleep(0)
         self.assertTrue(all(sending.done() for sending in (refused, after, behind, lost)))
@@ -279,16 +281,16 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         )
         for error in errors:
             assert isinstance(error, RelayError)
-            self.assertGreater(error.retry_after or 0, 30)
+            self.assertGreater(error.retry_after or 0, LONG_HOLD_S / 2)
             self.assertIn(f"{error.retry_after} s", error.hint)
         await self.outcomes([waiting])
 
     async def test_without_a_connection_waits_whatever_held_its_kind_on_the_last_one(self) -> None:
         writer = Writer(self.old)
         self.queue.resume(writer)
-        sending = [self.add("refused", kind="session.request", timeout_s=100)]
+        sending = [self.add("refused", kind="session.request", timeout_s=2 * LONG_HOLD_S)]
         await self.out(writer, 1)
-        self.refuse("refused", "rate_limited", 60)
+        self.refuse("refused", "rate_limited", LONG_HOLD_S)
         self.queue.pause()
         sending.append(self.add("later", "agent://c", kind="session.request"))
         await asyncio.sleep(0)
@@ -306,7 +308,7 @@ class ASend(unittest.IsolatedAsyncioTestCase):
             self.refuse("tried", "unavailable")
             await self.out(writer, 1)
             if ends_by_time:
-                with later(5):
+                with later(TIMEOUT_S):
                     await asyncio.wait([tried])
             else:
                 tried.cancel()
@@ -387,7 +389,7 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         await self.out(writer, 1)
         self.refuse("a", "unavailable")
         await self.out(writer, 1)
-        with later(5), self.assertRaises(RelayError) as raised:
+        with later(TIMEOUT_S), self.assertRaises(RelayError) as raised:
             await asyncio.wait_for(sending, GENEROUS_S)
         self.assertEqual((raised.exception.code, raised.exception.outcome), ("unavailable", "unknown"))
 

@@ -13,8 +13,6 @@ from contextlib import suppress
 from typing import Any
 from unittest.mock import Mock, patch
 
-import websockets
-
 from agent_relay_connector import RelayError, reads_first
 from agent_relay_connector.frames import Frame, HelloFrame
 from agent_relay_connector.limits import MAX_INCOMING_BYTES
@@ -22,10 +20,8 @@ from agent_relay_connector.network_errors import is_refused_upgrade, unreachable
 from agent_relay_connector.reads_first import _ReadsFirst
 from agent_relay_connector.websocket import NO_CODE, Websocket
 
-from .times import GENEROUS_S
+from .kit import GENEROUS_S, address_of, serve
 
-# Exported in a way that type checkers do not see.
-serve: Any = getattr(websockets, "serve")
 HELLO = '{"frame":"hello"}'
 
 
@@ -73,7 +69,7 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
 
             server = await asyncio.start_server(redirect, "127.0.0.1")
             async with server:
-                _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+                _, cause = await End(address_of(server) + "/ws").reached()
             error = unreachable("ws://relay.example/ws", cause)
             self.assertTrue(is_refused_upgrade(error), status)
             self.assertIn(str(status), error.message)
@@ -91,7 +87,7 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
 
         server = await asyncio.start_server(answer, "127.0.0.1")
         async with server:
-            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+            _, cause = await End(address_of(server) + "/ws").reached()
         return unreachable("ws://relay.example/ws", cause)
 
     async def test_or_refuses_byte_by_byte_is_told_with_its_status_also_in_an_older_version_of_http(self) -> None:
@@ -142,7 +138,7 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
 
         server = await asyncio.start_server(refuse, "127.0.0.1")
         async with server:
-            _, cause = await End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws").reached()
+            _, cause = await End(address_of(server) + "/ws").reached()
         self.assertIn("answered with 403", unreachable("ws://relay.example/ws", cause).message)
 
     async def test_with_a_header_that_is_none_is_told_without_it(self) -> None:
@@ -166,7 +162,7 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
         inner_port = inner.sockets[0].getsockname()[1]
         outer = await asyncio.start_server(redirect, "127.0.0.1")
         async with inner, outer:
-            end = End(f"ws://127.0.0.1:{outer.sockets[0].getsockname()[1]}/ws")
+            end = End(address_of(outer) + "/ws")
             code, cause = await end.reached()
         self.assertEqual((code, elsewhere), (NO_CODE, []))
         self.assertEqual(unreachable("ws://relay.example/ws", cause).retry, "fix")
@@ -180,7 +176,7 @@ class AFrame(unittest.IsolatedAsyncioTestCase):
             await socket.wait_closed()
 
         async with serve(send, "127.0.0.1", 0) as server:
-            end = End(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}")
+            end = End(address_of(server))
             code, _ = await end.reached()
         self.assertEqual((len(end.frames), code), (1, NO_CODE))
 
@@ -194,7 +190,7 @@ class AFrame(unittest.IsolatedAsyncioTestCase):
 
         server = await asyncio.start_server(send, "127.0.0.1")
         async with server:
-            end = End(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            end = End(address_of(server))
             # More would take the library seconds.
             with patch.object(reads_first, "_MAX_UNFINISHED_BYTES", 65_536):
                 code, _ = await end.reached()

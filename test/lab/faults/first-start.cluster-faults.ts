@@ -3,7 +3,8 @@ import { CONTROL_SLOT } from "relay-window/redis/partitions.ts";
 import { FIRST_START } from "../../../connector/src/limits.ts";
 import { record, WholeStage } from "../../../connector/test/kit.ts";
 import { ClusterRelay } from "../../cluster/support/cluster-relay.ts";
-import { PythonConnectors } from "../../python/python-connector.ts";
+import { DriverProcess } from "../../connectors/driver-process.ts";
+import type { Frame } from "../../support/agent.ts";
 import { until } from "../../support/until.ts";
 import { use } from "../../support/use-relay.ts";
 import { slotOfAgent } from "../stages.ts";
@@ -19,19 +20,19 @@ class ClusterStage extends WholeStage {
 
 const stage = use(new ClusterStage(...NAMES));
 
-let python: PythonConnectors | undefined;
+let driver: DriverProcess | undefined;
 afterEach(async () => {
-  await python?.stop();
+  await driver?.stop();
 });
 
-/** Not started. */
-function pythonConnector(name: string): PythonConnectors {
+/** Calls a method of a connector in Python, which the first call makes. */
+function inPython(name: string): (does: string, given?: object) => Promise<Frame> {
   const { agent, keyId, key } = stage.agent(name);
   const { privateKey: private_key } = key as { privateKey: string };
-  python = new PythonConnectors();
-  python.start();
-  python.make(name, { url: stage.url, agent, key: { key_id: keyId, alg: "ed25519", private_key } });
-  return python;
+  const options = { url: stage.url, agent, key: { key_id: keyId, alg: "ed25519", private_key }, listens: false };
+  const python = new DriverProcess("python");
+  driver = python;
+  return async (does, given = {}) => await python.call(name, does, given, options);
 }
 
 /** Two agents whose partitions lie at one primary, which has not the control slot. */
@@ -50,16 +51,16 @@ test("First starts after the SIGKILL of their agents' primary go on, and are onl
   const replica = await cluster.replicaOf(primary);
   const connector = stage.connector(here, stage.url);
   const { errors } = record(connector);
-  const python = pythonConnector(there);
+  const call = inPython(there);
 
   // It is promoted when the test has it go on, however long that takes.
   await replica.ask("CONFIG SET cluster-replica-validity-factor 0");
   await cluster.pause(replica);
   await cluster.kill(primary);
-  const starts = Promise.all([connector.start(), python.call(there, "start")]);
+  const starts = Promise.all([connector.start(), call("start")]);
   const isToldOften = (told: readonly { code?: string }[]) =>
     told.filter(({ code }) => code === "unavailable").length > FIRST_START.looks;
-  const toldInPython = () => python.told.flatMap(({ problem }) => problem ?? []);
+  const toldInPython = () => (driver as DriverProcess).unheard(there, "error") as { code?: string }[];
   const areTold = until("they are told so", () => isToldOften(errors) && isToldOften(toldInPython()), PATIENCE_MS);
   await Promise.race([areTold, starts]);
   await cluster.resume(replica);
@@ -68,7 +69,7 @@ test("First starts after the SIGKILL of their agents' primary go on, and are onl
   await starts;
 
   expect(connector.state.status).toBe("online");
-  expect(await python.call(there, "send", [stage.agent(here).agent, { n: 1 }])).toMatchObject({
+  expect(await call("send", { to: stage.agent(here).agent, payload: { n: 1 } })).toMatchObject({
     delivery: { can_deliver_realtime: true },
   });
 });

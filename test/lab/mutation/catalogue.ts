@@ -7,9 +7,6 @@ import { CONNECTOR_END_MUTATIONS } from "./catalogue/connector-ends.ts";
 import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
 import { CONNECTOR_OUTGOING_MUTATIONS } from "./catalogue/connector-outgoing.ts";
-import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
-import { CONNECTOR_PYTHON_BOUNDS_MUTATIONS } from "./catalogue/connector-python-bounds.ts";
-import { CONNECTOR_PYTHON_CONNECTION_MUTATIONS } from "./catalogue/connector-python-connection.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
@@ -71,7 +68,4 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_INIT_MUTATIONS,
   ...CONNECTOR_LYING_RELAY_MUTATIONS,
   ...CONNECTOR_OUTGOING_MUTATIONS,
-  ...CONNECTOR_PYTHON_MUTATIONS,
-  ...CONNECTOR_PYTHON_BOUNDS_MUTATIONS,
-  ...CONNECTOR_PYTHON_CONNECTION_MUTATIONS,
 ];

@@ -1,4 +1,4 @@
-"""What comes in right before a relay ends the connection."""
+"""What comes in, whose it is, and what becomes of it where the relay ends the connection right after it."""
 
 import asyncio
 import json
@@ -7,22 +7,19 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock, patch
 
-import websockets
-
-from agent_relay_connector import Connector, Delivery, RelayError
-from agent_relay_connector.base64url import encode_base64url
-from agent_relay_connector.clock import machine_ms
+from agent_relay_connector import Connector, Delivery, RelayError, Trust, delivered_ids
+from agent_relay_connector.clock import Clock, machine_ms
 from agent_relay_connector.connection import Connection
 from agent_relay_connector.credentials import sender_credentials
-from agent_relay_connector.given import AgentKey
+from agent_relay_connector.given import TrustedKey
 from agent_relay_connector.http import Answer, HttpClient
+from agent_relay_connector.keys import signing_key
 from agent_relay_connector.limits import DRAINING_CAP_S
+from agent_relay_connector.signer import Signer
+from agent_relay_connector.types import Envelope
 
-from .times import GENEROUS_S, later
+from .kit import GENEROUS_S, KEY, SEED, ScriptedRelay, address_of, later, serve
 
-# Exported in a way that type checkers do not see.
-serve: Any = getattr(websockets, "serve")
-KEY: AgentKey = {"key_id": "b-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 ACCEPTED = {"accepted": True, "target_delivery": {"status": "online", "can_deliver_realtime": True}}
 SUPERSEDED = {"frame": "notice", "notice": "superseded", "agent_id": "agent://b", "epoch": 2}
 
@@ -37,6 +34,54 @@ def delivered(n: int, **members: Any) -> dict[str, Any]:
 FRAMES = [delivered(n) for n in (1, 2, 3)]
 
 
+# Of the agent that the tests pin.
+BOB = Signer({"key_id": "b-1", "alg": "ed25519", "private_key": SEED}, Clock())
+TRUSTED: TrustedKey = {"key_id": "b-1", "alg": "ed25519", "public_key": signing_key(KEY).public_key or ""}
+
+
+def signed(**members: Any) -> dict[str, Any]:
+    """A frame with an envelope of bob."""
+    draft = BOB.draft({"from": "agent://b", "to": "agent://a", **members})
+    envelope: Envelope = json.loads(BOB.sign(draft).text)
+    return {"frame": "deliver", "envelope": envelope}
+
+
+class OfAPinnedAgent(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        self.relay = ScriptedRelay()
+        await self.relay.start()
+        self.addAsyncCleanup(self.relay.stop)
+        trust = Trust(keys={"agent://b": [TRUSTED]})
+        self.connector = Connector(self.relay.url, agent="agent://a", key=KEY, take_over=True, trust=trust)
+        self.addAsyncCleanup(self.connector.close)
+        self.delivered: "asyncio.Queue[Delivery]" = asyncio.Queue()
+        self.connector.on("delivery", self.delivered.put_nowait)
+        await self.connector.start()
+
+    async def test_a_reply_is_one_to_a_question_when_that_agent_signed_it_and_a_delivery_else(self) -> None:
+        self.relay.answer = lambda _: {"frame": "ack", "target_delivery": ACCEPTED["target_delivery"]}
+        asking = asyncio.create_task(self.connector.ask("agent://b", {}))
+        await self.relay.until(lambda: bool(self.relay.of("message.send")))
+        reply = {"id": "r", "type": "message.reply", "task_id": self.relay.of("message.send")[0]["task_id"]}
+        true = signed(**reply, payload={"is": "true"})
+        await self.relay.tell(**{**true, "envelope": {**true["envelope"], "id": "x", "key_id": "none"}})
+        delivery = await asyncio.wait_for(self.delivered.get(), GENEROUS_S)
+        self.assertEqual((delivery.verified, asking.done()), ("unverified", False))
+        await self.relay.tell(**true)
+        answer = await asyncio.wait_for(asking, GENEROUS_S)
+        self.assertEqual((answer.payload, answer.verified), ({"is": "true"}, "agent"))
+
+    async def test_a_message_is_remembered_however_many_senders_a_relay_makes_up(self) -> None:
+        first, second = (signed(id=f"{n}", type="message.send", payload={"n": n}) for n in (1, 2))
+        strangers = [delivered(n, **{"from": f"agent://x{n}", "to": "agent://a", "key_id": "none"}) for n in range(5)]
+        with patch.object(delivered_ids, "MAX_SENDERS", 4):
+            for frame in (first, *strangers, first, second):
+                await self.relay.tell(**frame)
+            given = [await asyncio.wait_for(self.delivered.get(), GENEROUS_S) for _ in range(7)]
+        self.assertEqual([each.payload["n"] for each in given if each.verified == "agent"], [1, 2])
+        self.assertEqual(self.connector.dropped, {})
+
+
 class AnEnd(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         # What the relay says at once when it is told to end the connection, and the code of its close.
@@ -44,7 +89,7 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
         self.question: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self.is_gone, self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event(), asyncio.Event()
         server = await serve(self.relay, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        url = address_of(server, "http")
         self.connector = Connector(url, agent="agent://b", key=KEY, take_over=True)
         self.addAsyncCleanup(server.wait_closed)
         self.addCleanup(server.close)

@@ -1,12 +1,14 @@
-"""The memory of what was delivered."""
+"""Deliveries that come again: the memory of ids, and what is old."""
 
 import random
 import unittest
 from typing import Any
 from unittest.mock import patch
 
+from agent_relay_connector.clock import Clock, machine_ms
 from agent_relay_connector.delivered_ids import DeliveredIds
 from agent_relay_connector.limits import MAX_DELIVERED_IDS, MAX_SENDERS
+from agent_relay_connector.replay_guard import ReplayGuard
 from agent_relay_connector.types import Envelope
 
 # Little room, which few deliveries fill.
@@ -72,3 +74,42 @@ class DeliveredIdsOfSenders(unittest.TestCase):
                 ids.add(one)
             self.assertIsNone(ids.ts_of(first))
             self.assertFalse(is_new(ids, first))
+
+
+def is_pinned(agent: str) -> bool:
+    return agent == "agent://a"
+
+
+class AReplayGuard(unittest.TestCase):
+    def envelope(self, **changes: Any) -> Envelope:
+        members: Any = {"id": "e-1", "from": "agent://a", "ts": machine_ms(), **changes}
+        return members  # type: ignore[no-any-return]
+
+    def test_knows_what_it_remembers_by_sender_and_id(self) -> None:
+        guard = ReplayGuard(Clock(), 600, is_pinned)
+        for sender in ("agent://a", "agent://b"):
+            envelope = self.envelope(**{"from": sender})
+            self.assertFalse(guard.is_repeat(envelope))
+            guard.remember(envelope)
+            self.assertTrue(guard.is_repeat(envelope))
+        self.assertFalse(guard.is_repeat(self.envelope(**{"from": "agent://c"})))
+
+    def test_takes_what_is_new_of_a_pinned_agent_however_many_strangers_send(self) -> None:
+        guard = ReplayGuard(Clock(), 600, is_pinned)
+        for n in range(MAX_SENDERS + 1):
+            guard.remember(self.envelope(**{"from": f"agent://x{n}"}, ts=machine_ms() + 300_000))
+        self.assertFalse(guard.is_stale(self.envelope()))
+        # Not so one of the strangers: it was forgotten to make room for the last.
+        self.assertTrue(guard.is_stale(self.envelope(**{"from": "agent://x0"})))
+
+    def test_refuses_what_is_old_or_of_the_future_unless_told_otherwise(self) -> None:
+        guard = ReplayGuard(Clock(), 600, is_pinned)
+        for age_ms, is_stale in ((0, False), (590_000, False), (610_000, True), (-610_000, True)):
+            self.assertEqual(guard.is_stale(self.envelope(ts=machine_ms() - age_ms)), is_stale)
+        self.assertFalse(ReplayGuard(Clock(), 0, is_pinned).is_stale(self.envelope(ts=1)))
+
+    def test_cannot_judge_when_the_clocks_are_far_apart(self) -> None:
+        clock = Clock()
+        clock.measure(machine_ms() + 301_000)
+        self.assertFalse(ReplayGuard(clock, 600, is_pinned).can_judge)
+        self.assertTrue(ReplayGuard(clock, 0, is_pinned).can_judge)
