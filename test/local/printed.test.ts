@@ -2,7 +2,6 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { describe, expect, test } from "@jest/globals";
 import { SimpleSendRequest } from "relay-protocol/contract/requests.ts";
 import { banner } from "../../deploy/local/banner.ts";
-import { closingLine } from "../support/closing-line.mjs";
 
 describe("what npm start prints", () => {
   const started = {
@@ -66,23 +65,4 @@ test.each([
   expect(ended.status).toBe(status);
   expect(ended[where]).toContain("npm start takes no options");
   expect(ended.stderr).not.toContain("    at ");
-});
-
-describe("the closing line of a test run", () => {
-  const totals = {
-    numPassedTests: 12,
-    numFailedTests: 0,
-    numRuntimeErrorTestSuites: 0,
-    numPendingTests: 0,
-    numTodoTests: 0,
-  };
-
-  test("counts what passed and failed", () => {
-    expect(closingLine(totals)).toBe("12 passed, 0 failed");
-  });
-
-  test("counts a file that could not run as a failure, and shows what was skipped", () => {
-    expect(closingLine({ ...totals, numFailedTests: 1, numRuntimeErrorTestSuites: 1 })).toBe("12 passed, 2 failed");
-    expect(closingLine({ ...totals, numPendingTests: 1, numTodoTests: 2 })).toBe("12 passed, 0 failed, 3 skipped");
-  });
 });

@@ -1,6 +1,8 @@
 import { chown, lstat, readdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { fileError } from "../../deploy/keys/file-error.ts";
+import { writePrivateFile } from "../../deploy/keys/private-file.ts";
 import { replaceFile, targetOf } from "../../deploy/local/replace-file.ts";
 import { runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -97,4 +99,30 @@ describe("A file that is replaced", () => {
     await Promise.all(texts.map((text) => replaceFile(file, text)));
     expect([texts.includes(await readFile(file, "utf8")), await readdir(folder.path)]).toEqual([true, ["keys.json"]]);
   });
+});
+
+const failed = (code: string) => Object.assign(new Error("x"), { code });
+
+test.each([
+  ["read", "EACCES", "f cannot be read (EACCES). This user may not read it: run the command as its owner, or as root."],
+  [
+    "changed",
+    "EPERM",
+    "f cannot be changed (EPERM). This user may not write to its folder: run the command as the owner, or as root.",
+  ],
+  ["changed", "ENOSPC", "f cannot be changed (ENOSPC). The disk is full: make room, then run the command again."],
+  ["written", "EROFS", "f cannot be written (EROFS). Its file system is read-only: name a file elsewhere."],
+  ["changed", "EIO", "f cannot be changed (EIO)."],
+] as const)("A file that cannot be %s for %s is named, with what to do", (use, code, message) => {
+  expect(fileError("f", use, failed(code)).message).toBe(message);
+});
+
+test("Of a private file that the disk has no room for nothing is left, and the error names it", async () => {
+  const value = {
+    toJSON() {
+      throw failed("ENOSPC");
+    },
+  };
+  await expect(writePrivateFile(file, value)).rejects.toThrow(`${file} cannot be written (ENOSPC). The disk is full`);
+  expect(await readdir(folder.path)).toEqual([]);
 });

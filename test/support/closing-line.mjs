@@ -16,7 +16,7 @@ export default class ClosingLine {
 }
 
 /** A file that could not run at all counts as a failure. */
-export function closingLine(results) {
+function closingLine(results) {
   const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
   const skipped = results.numPendingTests + results.numTodoTests;
   return `${results.numPassedTests} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;

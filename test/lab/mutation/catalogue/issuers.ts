@@ -1,7 +1,6 @@
 import type { Mutation } from "../mutation.ts";
 
 const OWN = ["test/local/issuers-command.test.ts"];
-const ADMITTED = ["test/local/admitted-issuers.test.ts"];
 const VERIFIER = "examples/python/verify.py";
 const CREDENTIALS = ["test/examples/verify-credentials.ci.ts"];
 const PAYLOADS = ["test/examples/verify-payloads.ci.ts"];
@@ -27,21 +26,21 @@ export const ISSUER_MUTATIONS: readonly Mutation[] = [
     file: "deploy/keys/issuer-commands.ts",
     find: "if (!agents.includes(ANY_AGENT)) return agents;",
     replace: "if (agents.length > 0) return agents;",
-    tests: ADMITTED,
+    tests: OWN,
   },
   {
     name: "an issuer that is admitted again has what it revoked",
     file: "deploy/keys/issuer-records.ts",
     find: "issuers: [...keys.issuers, { ...admitted, revoked }]",
     replace: "issuers: [...keys.issuers, { ...admitted, revoked: revoked.slice(0, 0) }]",
-    tests: ADMITTED,
+    tests: OWN,
   },
   {
     name: "no issuer is admitted apart from what it revoked",
     file: "shared/protocol/src/signing/key-ring.ts",
     find: "admitted.has(issuer) ?",
     replace: 'issuer === "" ?',
-    tests: ADMITTED,
+    tests: OWN,
   },
   {
     name: "revoked under the issuer that speaks for the agent",
