@@ -10,8 +10,8 @@ import {
   EXAMPLE_ENVELOPE_ID,
   EXAMPLE_SESSION_ID,
   EXAMPLE_TIME,
-} from "../../services/gateway/src/site/discovery/example-envelopes.ts";
-import { RECORDED } from "../../services/gateway/src/site/discovery/examples.ts";
+} from "../../services/gateway/src/discovery/example-envelopes.ts";
+import { RECORDED } from "../../services/gateway/src/discovery/examples.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { put } from "./programs.ts";
@@ -20,7 +20,7 @@ import { put } from "./programs.ts";
  * `node test/discovery/record-answers.ts`, after a change of an answer: writes the answers that openapi.json shows as
  * examples anew. They are those of a relay of its own, on which alice has sent bob a message and agreed on a session with him.
  */
-const FILE = new URL("../../services/gateway/src/site/discovery/recorded-answers.json", import.meta.url);
+const FILE = new URL("../../services/gateway/src/discovery/recorded-answers.json", import.meta.url);
 /** They have examples that are written. */
 const WRITTEN: readonly Surface[] = [SURFACES.checkOnline, SURFACES.readSession, SURFACES.readCredential];
 const TEXT_CHARACTERS = 40;

@@ -44,7 +44,7 @@ test("A stranger's frame with an odd member name does not keep the next good env
 /** These hand JSON.parse texts without an escape in a name, or texts that the relay itself made. */
 const WITH_JSON_PARSE = [
   "connector/src/parse-json.ts",
-  "services/gateway/src/site/discovery/json-schema.ts",
+  "services/gateway/src/discovery/json-schema.ts",
   "shared/protocol/src/wire/json.ts",
   "shared/runtime/src/package-index.ts",
 ];

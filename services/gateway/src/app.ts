@@ -11,20 +11,20 @@ import type { PresenceStore } from "relay-window/presence/presence.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { readyHandler } from "relay-window/window/readiness.ts";
-import { credentialEndpoints } from "./api/endpoints/credentials.ts";
-import { feedbackEndpoints } from "./api/endpoints/feedback.ts";
-import { presenceEndpoints } from "./api/endpoints/presence.ts";
-import { selfTestEndpoints } from "./api/endpoints/self-test.ts";
-import { sessionEndpoints } from "./api/endpoints/sessions.ts";
-import { simpleRequestEndpoints } from "./api/endpoints/simple-requests.ts";
+import { credentialEndpoints } from "./api/credentials.ts";
 import type { EnvelopePublisher } from "./api/envelope-publisher.ts";
+import { feedbackEndpoints } from "./api/feedback.ts";
+import type { GatewayKey } from "./api/gateway-key.ts";
+import { presenceEndpoints } from "./api/presence.ts";
 import type { RateLimits } from "./api/rate-limits.ts";
-import type { GatewayKey } from "./gateway-key.ts";
+import { selfTestEndpoints } from "./api/self-test.ts";
+import { sessionEndpoints } from "./api/sessions.ts";
+import { simpleRequestEndpoints } from "./api/simple-requests.ts";
+import { discoveryEndpoints } from "./discovery/endpoints.ts";
+import { packageEndpoints } from "./discovery/package-endpoints.ts";
+import type { Packages } from "./discovery/packages.ts";
+import { pageEndpoints } from "./pages/endpoints.ts";
 import type { GatewaySettings } from "./settings.ts";
-import { discoveryEndpoints } from "./site/endpoints/discovery.ts";
-import { packageEndpoints } from "./site/endpoints/packages.ts";
-import { pageEndpoints } from "./site/endpoints/pages.ts";
-import type { Packages } from "./site/packages.ts";
 
 /** What the gateway is composed of; each group of endpoints takes the parts that it names. */
 export interface GatewayParts {

@@ -20,14 +20,14 @@ import {
   ReachLog,
 } from "relay-window/window/observe.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";
+import { warnWithoutContact } from "./api/contact-warning.ts";
 import { EnvelopePublisher } from "./api/envelope-publisher.ts";
+import { GatewayKey } from "./api/gateway-key.ts";
 import { observeKeys } from "./api/observe-keys.ts";
 import { RateLimits } from "./api/rate-limits.ts";
 import { createGatewayApp } from "./app.ts";
-import { warnWithoutContact } from "./contact-warning.ts";
-import { GatewayKey } from "./gateway-key.ts";
+import { readPackages } from "./discovery/packages.ts";
 import type { GatewaySettings } from "./settings.ts";
-import { readPackages } from "./site/packages.ts";
 
 /**
  * The gateway: the HTTP API (simple sends, session requests, presence, feedback, self-test) and the public site. Stop the

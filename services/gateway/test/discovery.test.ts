@@ -12,8 +12,8 @@ import type { Surface } from "relay-protocol/contract/surface.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { z } from "zod";
 import { until } from "../../../test/support/until.ts";
+import { securityText } from "../src/discovery/site-files.ts";
 import { readGatewaySettings } from "../src/settings.ts";
-import { securityText } from "../src/site/discovery/site-files.ts";
 import { post, useGateway, useGatewayKit } from "./kit.ts";
 
 const BASE = "https://relay.example";

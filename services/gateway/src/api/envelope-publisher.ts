@@ -9,9 +9,9 @@ import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "relay-windo
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { principalOfApiKey } from "relay-window/limits/principals.ts";
 import { OutOfReachError, unavailable } from "relay-window/redis/redis-calls.ts";
-import type { GatewayKey } from "../gateway-key.ts";
 import type { AuthenticatedRequest } from "./authentication.ts";
 import { newEnvelopeId } from "./envelope-id.ts";
+import type { GatewayKey } from "./gateway-key.ts";
 import { unauthorized } from "./unauthorized.ts";
 
 /** The envelope that an endpoint wants sent for its request. */

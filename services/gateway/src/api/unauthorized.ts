@@ -1,6 +1,6 @@
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { ERRORS } from "relay-protocol/wire/errors.ts";
-import { contactOf } from "../answers/contact.ts";
+import { contactOf } from "./contact.ts";
 
 /** The refusals that only the relay's operator can help with: their hint says how to reach one. */
 export type UnauthorizedCode = "missing_api_key" | "invalid_api_key" | "api_key_not_allowed_for_sender";

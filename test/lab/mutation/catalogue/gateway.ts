@@ -8,7 +8,7 @@ const WINDOW_LIMIT = "shared/window/test/limits.test.ts";
 export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "a relay for others warns without a contact",
-    file: "services/gateway/src/contact-warning.ts",
+    file: "services/gateway/src/api/contact-warning.ts",
     find: "LOOPBACK.test(new URL(baseUrl).hostname)",
     replace: "true",
     tests: ["services/gateway/test/contact-warning.test.ts"],

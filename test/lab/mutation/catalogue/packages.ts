@@ -13,7 +13,7 @@ export const PACKAGE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "bytes of packages are those of the index",
-    file: "services/gateway/src/site/packages.ts",
+    file: "services/gateway/src/discovery/packages.ts",
     find: '.digest("base64")}` === integrity) return content;',
     replace: '.digest("base64")}` !== "") return content;',
     tests: [SERVING],

@@ -1,14 +1,14 @@
 import type { Mutation } from "../mutation.ts";
 
 const STEP = "shared/protocol/src/intake/credential-step.ts";
-const SELF_TEST = "services/gateway/src/api/endpoints/self-test.ts";
+const SELF_TEST = "services/gateway/src/api/self-test.ts";
 const GATEWAY = ["services/gateway/test/credentials.test.ts"];
 
 /** Credentials that are held by connections, kept for those who look them up, and shown to the self-test. */
 export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a credential that is looked up is judged again",
-    file: "services/gateway/src/api/endpoints/credentials.ts",
+    file: "services/gateway/src/api/credentials.ts",
     find: " || issuers.problemOf(credential, Date.now()) !== undefined",
     replace: "",
     tests: GATEWAY,

@@ -1,5 +1,5 @@
 import type { Logger } from "relay-runtime/logging.ts";
-import type { GatewaySettings } from "./settings.ts";
+import type { GatewaySettings } from "../settings.ts";
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 

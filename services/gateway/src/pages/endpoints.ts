@@ -1,6 +1,6 @@
 import type { PAGE_SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
-import { ASSETS, type PageId, type PageSettings, renderPages } from "../pages/render.ts";
+import { ASSETS, type PageId, type PageSettings, renderPages } from "./render.ts";
 
 type PageHandlers = Pick<Handlers<"gateway">, keyof typeof PAGE_SURFACES>;
 

@@ -1,16 +1,11 @@
 import { SimpleSendRequest, SimpleSessionRequest } from "relay-protocol/contract/requests.ts";
 import type { Handlers, SurfaceContext } from "relay-runtime/http/router.ts";
 import type { Tracing } from "relay-runtime/tracing/tracing.ts";
-import {
-  acceptedEnvelope,
-  acceptedSession,
-  DEFAULT_MESSAGE_TYPE,
-  ttlMinutesOf,
-} from "../../answers/accepted-requests.ts";
-import type { GatewaySettings } from "../../settings.ts";
-import { type AuthenticationParts, authenticate } from "../authentication.ts";
-import type { EnvelopePublisher, PublishedEnvelope } from "../envelope-publisher.ts";
-import { traced } from "../traced.ts";
+import type { GatewaySettings } from "../settings.ts";
+import { acceptedEnvelope, acceptedSession, DEFAULT_MESSAGE_TYPE, ttlMinutesOf } from "./accepted-requests.ts";
+import { type AuthenticationParts, authenticate } from "./authentication.ts";
+import type { EnvelopePublisher, PublishedEnvelope } from "./envelope-publisher.ts";
+import { traced } from "./traced.ts";
 
 interface Parts extends AuthenticationParts {
   readonly publisher: EnvelopePublisher;

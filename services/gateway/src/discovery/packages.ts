@@ -11,7 +11,7 @@ import {
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { readPackageIndex } from "relay-runtime/package-index.ts";
 import { SettingsError } from "relay-runtime/settings.ts";
-import { SERVICE } from "./discovery/relay-description.ts";
+import { SERVICE } from "./relay-description.ts";
 
 /** A package with its bytes. */
 export interface PackedFile extends PackageRecord {

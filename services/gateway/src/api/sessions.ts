@@ -3,8 +3,8 @@ import type { Handlers } from "relay-runtime/http/router.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import { readSession } from "relay-window/sessions/look-ups.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
-import { sessionRecord } from "../../answers/session.ts";
-import type { RateLimits } from "../rate-limits.ts";
+import type { RateLimits } from "./rate-limits.ts";
+import { sessionRecord } from "./session-answer.ts";
 
 interface Parts {
   readonly link: RedisCalls;

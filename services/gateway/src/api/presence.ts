@@ -4,8 +4,8 @@ import type { Handlers } from "relay-runtime/http/router.ts";
 import type { PresenceStore } from "relay-window/presence/presence.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { fleetAdvice, timesOf } from "relay-window/window/readiness.ts";
-import { presenceOfAgent } from "../../answers/presence.ts";
-import type { RateLimits } from "../rate-limits.ts";
+import { presenceOfAgent } from "./presence-answer.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
 interface Parts {
   readonly window: ProcessWindow;

@@ -9,8 +9,8 @@ import {
   SESSION_LIMITS,
   TEXT_LIMITS,
 } from "relay-protocol/wire/limits.ts";
-import { contactOf } from "../../answers/contact.ts";
-import type { GatewaySettings } from "../../settings.ts";
+import { contactOf } from "../api/contact.ts";
+import type { GatewaySettings } from "../settings.ts";
 import { linksOf, linkTemplatesOf, offeredBy } from "./links.ts";
 
 /** What several documents of discovery say about the relay. */

@@ -7,10 +7,10 @@ import { PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { FirstAnswer } from "relay-window/acceptance/acceptance.ts";
 import { presenceOf } from "relay-window/presence/presence.ts";
 import type { Session } from "relay-window/sessions/look-ups.ts";
-import { acceptedEnvelope, acceptedSession } from "../../answers/accepted-requests.ts";
-import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
-import { presenceOfAgent } from "../../answers/presence.ts";
-import { sessionRecord } from "../../answers/session.ts";
+import { acceptedEnvelope, acceptedSession } from "../api/accepted-requests.ts";
+import { contactOf, FEEDBACK_REACH } from "../api/contact.ts";
+import { presenceOfAgent } from "../api/presence-answer.ts";
+import { sessionRecord } from "../api/session-answer.ts";
 import {
   ALICE,
   BOB,

@@ -1,23 +1,23 @@
 import type { Handlers, SurfaceContext } from "relay-runtime/http/router.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import { type ReadinessSources, readReadiness } from "relay-window/window/readiness.ts";
-import type { GatewayKey } from "../../gateway-key.ts";
-import type { GatewaySettings } from "../../settings.ts";
-import { AGENT_PROGRAM } from "../discovery/agent-program.ts";
-import { agentReadableHealth } from "../discovery/agent-readable-health.ts";
-import { asyncApiDocument } from "../discovery/asyncapi.ts";
-import { instructions } from "../discovery/instructions.ts";
+import type { GatewayKey } from "../api/gateway-key.ts";
+import type { GatewaySettings } from "../settings.ts";
+import { AGENT_PROGRAM } from "./agent-program.ts";
+import { agentReadableHealth } from "./agent-readable-health.ts";
+import { asyncApiDocument } from "./asyncapi.ts";
+import { instructions } from "./instructions.ts";
+import { keptDocument } from "./kept-document.ts";
 import {
   agentManifestExtras,
   discoveryIndex,
   relayManifest,
   signingManifest,
   simpleCapabilities,
-} from "../discovery/manifests.ts";
-import { openApiDocument } from "../discovery/openapi.ts";
-import { robotsText, securityText, sitemapXml } from "../discovery/site-files.ts";
-import { keptDocument } from "../kept-document.ts";
-import type { Packages } from "../packages.ts";
+} from "./manifests.ts";
+import { openApiDocument } from "./openapi.ts";
+import type { Packages } from "./packages.ts";
+import { robotsText, securityText, sitemapXml } from "./site-files.ts";
 
 interface Parts extends ReadinessSources {
   readonly gatewayKey: GatewayKey;

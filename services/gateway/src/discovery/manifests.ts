@@ -11,7 +11,7 @@ import { SIGNATURE_CHARACTERS } from "relay-protocol/signing/algorithms.ts";
 import { credentialTestVector, SEALED_PAYLOAD_TEST_VECTOR, testVectors } from "relay-protocol/signing/test-vectors.ts";
 import { CANONICAL_SIGNING_ORDER } from "relay-protocol/wire/envelope.ts";
 import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
-import { contactOf } from "../../answers/contact.ts";
+import { contactOf } from "../api/contact.ts";
 import { type Examples, MADE_UP_IDS, REQUEST_EXAMPLES, writtenAnswers } from "./examples.ts";
 import { linksIn, offeredBy, urlOf, websocketUrls } from "./links.ts";
 import {

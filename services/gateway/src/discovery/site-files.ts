@@ -1,5 +1,5 @@
 import type { Surface } from "relay-protocol/contract/surface.ts";
-import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
+import { contactOf, FEEDBACK_REACH } from "../api/contact.ts";
 import { CATALOGUE, isPlainRead, urlOf } from "./links.ts";
 import type { DiscoverySettings } from "./relay-description.ts";
 

@@ -1,7 +1,7 @@
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import type { PACKAGE_SURFACES } from "relay-protocol/contract/surfaces.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
-import { connectorOf, connectorsDocument, type Packages } from "../packages.ts";
+import { connectorOf, connectorsDocument, type Packages } from "./packages.ts";
 
 type PackageHandlers = Pick<Handlers<"gateway">, keyof typeof PACKAGE_SURFACES>;
 

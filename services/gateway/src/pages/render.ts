@@ -10,7 +10,7 @@ import {
   SESSION_LIMITS,
   WINDOW_LIMITS,
 } from "relay-protocol/wire/limits.ts";
-import type { GatewaySettings } from "../../settings.ts";
+import type { GatewaySettings } from "../settings.ts";
 
 /** The pages: HTML files read once, with the relay's addresses and limits filled in. The browser fetches the counts. */
 

@@ -4,9 +4,9 @@ import type { Handlers } from "relay-runtime/http/router.ts";
 import { addFeedback } from "relay-window/counters/counters.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
-import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
-import type { GatewaySettings } from "../../settings.ts";
-import type { RateLimits } from "../rate-limits.ts";
+import type { GatewaySettings } from "../settings.ts";
+import { contactOf, FEEDBACK_REACH } from "./contact.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
 interface Parts {
   readonly link: RedisCalls;
