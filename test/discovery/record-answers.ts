@@ -10,8 +10,8 @@ import {
   EXAMPLE_ENVELOPE_ID,
   EXAMPLE_SESSION_ID,
   EXAMPLE_TIME,
-} from "../../services/gateway/src/discovery/example-envelopes.ts";
-import { RECORDED } from "../../services/gateway/src/discovery/examples.ts";
+  RECORDED,
+} from "../../services/gateway/src/discovery/examples.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { put } from "./programs.ts";

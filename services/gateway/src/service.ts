@@ -1,13 +1,17 @@
 import { AuditLog } from "relay-runtime/audit-log.ts";
+import { createApp } from "relay-runtime/http/app.ts";
+import { healthHandler } from "relay-runtime/http/health.ts";
 import type { HttpService } from "relay-runtime/http/http-service.ts";
+import { mountSurfaces } from "relay-runtime/http/router.ts";
 import { KeyStore } from "relay-runtime/key-store.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
+import { relayHosts, relayName } from "relay-runtime/relay-hosts.ts";
 import { Tracing } from "relay-runtime/tracing/tracing.ts";
 import { Acceptor } from "relay-window/acceptance/acceptor.ts";
-import { Counters } from "relay-window/counters/counters.ts";
+import { Counters, countTraffic } from "relay-window/counters/counters.ts";
 import { PresenceStore } from "relay-window/presence/presence.ts";
 import { redisAt } from "relay-window/redis/connect.ts";
 import { notePromotions } from "relay-window/window/data-loss.ts";
@@ -20,18 +24,24 @@ import {
   ReachLog,
 } from "relay-window/window/observe.ts";
 import { ProcessWindow } from "relay-window/window/process-window.ts";
-import { warnWithoutContact } from "./api/contact-warning.ts";
-import { EnvelopePublisher } from "./api/envelope-publisher.ts";
+import { readyHandler } from "relay-window/window/readiness.ts";
+import { observeKeys, RateLimits } from "./api/authentication.ts";
+import { credentialEndpoints } from "./api/credentials.ts";
+import { feedbackEndpoints } from "./api/feedback.ts";
 import { GatewayKey } from "./api/gateway-key.ts";
-import { observeKeys } from "./api/observe-keys.ts";
-import { RateLimits } from "./api/rate-limits.ts";
-import { createGatewayApp } from "./app.ts";
-import { readPackages } from "./discovery/packages.ts";
-import type { GatewaySettings } from "./settings.ts";
+import { presenceEndpoints } from "./api/presence.ts";
+import { EnvelopePublisher } from "./api/publisher.ts";
+import { simpleRequestEndpoints } from "./api/requests.ts";
+import { selfTestEndpoints } from "./api/self-test.ts";
+import { sessionEndpoints } from "./api/sessions.ts";
+import { discoveryEndpoints } from "./discovery/endpoints.ts";
+import { packageEndpoints, readPackages } from "./discovery/packages.ts";
+import { pageEndpoints } from "./pages/pages.ts";
+import { type GatewaySettings, warnWithoutContact } from "./settings.ts";
 
 /**
- * The gateway: the HTTP API (simple sends, session requests, presence, feedback, self-test) and the public site. Stop the
- * server that calls `handler` before this: `stop` then writes the last counters and disconnects from Redis.
+ * The gateway: the HTTP API, the documents that describe the relay, and the pages. Stop the server that calls `handler`
+ * before this: `stop` then writes the last counters and disconnects from Redis.
  * @throws {SettingsError} when RELAY_PACKAGES_DIR does not hold what its index says.
  */
 export function createGateway(settings: GatewaySettings, { logger }: { readonly logger: Logger }): HttpService {
@@ -50,26 +60,32 @@ export function createGateway(settings: GatewaySettings, { logger }: { readonly 
   const metrics = new ServiceMetrics("gateway");
   const reached = metrics.counter("relay_limits_total");
   const limitReached = (limit: LimitName) => reached.add(limit);
-  const app = createGatewayApp({
-    settings,
-    logger,
+  const limits = new RateLimits({
     link,
     window,
-    counters,
-    keys,
-    gatewayKey,
-    tracing,
-    publisher: new EnvelopePublisher({ gatewayKey, acceptor, contact: settings.contact }),
-    limits: new RateLimits({
-      link,
-      window,
-      partitions,
-      requestsPerMinute: settings.publicRequestsPerMinute,
-      limitReached,
-    }),
-    presenceStore: new PresenceStore({ link, window, offlineAfterMs }),
-    packages: readPackages(settings.packagesDir),
+    partitions,
+    requestsPerMinute: settings.publicRequestsPerMinute,
+    limitReached,
   });
+  const publisher = new EnvelopePublisher({ gatewayKey, acceptor, contact: settings.contact });
+  const presenceStore = new PresenceStore({ link, window, offlineAfterMs });
+  const packages = readPackages(settings.packagesDir);
+  const readiness = { link, window, presenceStore, keys };
+  const surfaces = {
+    ...simpleRequestEndpoints({ keys, limits, publisher, settings, tracing }),
+    ...presenceEndpoints({ window, presenceStore, limits }),
+    ...sessionEndpoints({ link, limits, window }),
+    ...feedbackEndpoints({ link, window, limits, settings }),
+    ...credentialEndpoints({ link, keys, limits, window }),
+    ...selfTestEndpoints({ keys, counters, limits, hosts: relayHosts(settings), relay: relayName(settings) }),
+    ...discoveryEndpoints({ gatewayKey, settings, packages, ...readiness }),
+    ...packageEndpoints({ packages, settings }),
+    ...pageEndpoints({ settings }),
+    health: healthHandler("gateway"),
+    ready: readyHandler("gateway", readiness),
+  };
+  const app = createApp({ logger, trustedProxyHops: settings.trustedProxyHops });
+  app.use(mountSurfaces("gateway", surfaces, countTraffic(counters, window)));
   observeLinks(metrics, link);
   observeCounters(metrics, counters);
   observeWindow(metrics, link, window);

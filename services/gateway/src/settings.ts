@@ -1,3 +1,5 @@
+import type { Contact } from "relay-protocol/contract/responses.ts";
+import type { Logger } from "relay-runtime/logging.ts";
 import { settingsReader } from "relay-runtime/settings.ts";
 
 /** Settings of the gateway from the environment. @throws SettingsError that lists every invalid setting. */
@@ -39,3 +41,20 @@ export type GatewaySettings = Omit<
   ReturnType<typeof readGatewaySettings>,
   "port" | "host" | "tlsCertFile" | "tlsKeyFile" | "metricsPort" | "logLevel"
 >;
+
+/** How a caller reaches a person. @param address RELAY_CONTACT. */
+export function contactOf(address: string | undefined): Contact {
+  if (address === undefined) return { address: null, note: "The operator of this relay named no contact." };
+  return { address, note: `The operator of this relay can be reached at ${address}.` };
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+/** Without RELAY_CONTACT security.txt names nothing but feedback, which nobody reads: a relay for others needs one. */
+export function warnWithoutContact(
+  { baseUrl, contact }: Pick<GatewaySettings, "baseUrl" | "contact">,
+  logger: Logger,
+): void {
+  if (contact !== undefined || LOOPBACK.test(new URL(baseUrl).hostname)) return;
+  logger.warn({ setting: "RELAY_CONTACT" }, "no contact is set: nobody can report a security problem to a person");
+}

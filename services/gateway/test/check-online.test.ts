@@ -3,7 +3,7 @@ import { CheckOnline } from "relay-protocol/contract/presence.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { PRESENCE_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { presenceOf } from "relay-window/presence/presence.ts";
-import { presenceOfAgent } from "../src/api/presence-answer.ts";
+import { presenceOfAgent } from "../src/api/presence.ts";
 import { useGateway, useGatewayKit } from "./kit.ts";
 
 const NOW = 1_800_000_000_000;

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { createLogger } from "relay-runtime/logging.ts";
-import { warnWithoutContact } from "../src/api/contact-warning.ts";
+import { warnWithoutContact } from "../src/settings.ts";
 
 function warnedOf(baseUrl: string, contact?: string): unknown[] {
   const lines: string[] = [];

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { newEnvelopeId } from "../src/api/envelope-id.ts";
+import { newEnvelopeId } from "../src/api/publisher.ts";
 
 test("envelope ids have env_ and 26 characters of Crockford base32, and no two are alike", () => {
   const ids = Array.from({ length: 1000 }, newEnvelopeId);

@@ -7,7 +7,7 @@ import { ENVELOPE_SCHEMAS } from "relay-protocol/contract/envelope.ts";
 import { importVerifyKey, verify } from "relay-protocol/signing/algorithms.ts";
 import { canonicalText } from "relay-protocol/signing/canonical.ts";
 import { KEY_ID_PATTERN, type UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
-import { createGatewaySigner } from "../src/api/gateway-signer.ts";
+import { createGatewaySigner } from "../src/api/gateway-key.ts";
 
 const MESSAGE: Omit<UnsignedEnvelope, "key_id"> = {
   id: "env_1",

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "@jest/globals";
 import type { AcceptanceItem } from "relay-window/acceptance/acceptance.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
-import { EnvelopePublisher } from "../src/api/envelope-publisher.ts";
 import type { GatewayKey } from "../src/api/gateway-key.ts";
+import { EnvelopePublisher } from "../src/api/publisher.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
 const message = { from: "agent://alice", to: "agent://bob", message: "a secret errand" };

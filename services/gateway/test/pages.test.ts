@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { PAGE_SURFACES, SURFACES } from "relay-protocol/contract/surfaces.ts";
-import { renderPages } from "../src/pages/render.ts";
+import { renderPages } from "../src/pages/pages.ts";
 import { useGateway, useGatewayKit } from "./kit.ts";
 
 const PATHS = Object.values(SURFACES).map(({ path }): string => path);

@@ -7,7 +7,7 @@ import { canonicalText } from "relay-protocol/signing/canonical.ts";
 import { KEY_PREFIX } from "relay-window/redis/keys.ts";
 import type { Session } from "relay-window/sessions/look-ups.ts";
 import { until } from "../../../test/support/until.ts";
-import { sessionRecord } from "../src/api/session-answer.ts";
+import { sessionRecord } from "../src/api/sessions.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
 const kit = useGatewayKit();

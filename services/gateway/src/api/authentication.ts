@@ -1,17 +1,29 @@
+import type Koa from "koa";
 import { rateRefusal, ServiceError } from "relay-protocol/contract/refusals.ts";
 import { IDEMPOTENCY_KEY_PATTERN } from "relay-protocol/contract/requests.ts";
 import type { SurfaceId } from "relay-protocol/contract/surfaces.ts";
 import type { ApiKeyEntry } from "relay-protocol/signing/key-ring.ts";
-
+import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { AuditLog } from "relay-runtime/audit-log.ts";
 import { readBody } from "relay-runtime/http/body.ts";
 import type { SurfaceContext } from "relay-runtime/http/router.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
-import { RATE_WINDOW_SECONDS, type Usage } from "relay-window/limits/rate-limit.ts";
+import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
+import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
+import type { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
+import { labelsOf, principalNameOf, principalOfApiKey } from "relay-window/limits/principals.ts";
+import {
+  AddressLimits,
+  type AddressLimitsOptions,
+  hashedAddress,
+  RATE_WINDOW_SECONDS,
+  RateLimit,
+  type Usage,
+} from "relay-window/limits/rate-limit.ts";
+import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import type { z } from "zod";
-import type { GatewaySettings } from "../settings.ts";
-import type { RateLimits } from "./rate-limits.ts";
-import { unauthorized } from "./unauthorized.ts";
+import { contactOf, type GatewaySettings } from "../settings.ts";
 
 /** A request with a valid API key, within its rate, with a valid body. */
 export interface AuthenticatedRequest<Body> {
@@ -90,4 +102,65 @@ function idempotencyKeyOf(ctx: SurfaceContext): string | undefined {
   if (typeof key === "string" && IDEMPOTENCY_KEY_PATTERN.test(key)) return key;
   const message = `must be 1 to ${HTTP_LIMITS.idempotencyKeyCharacters} visible ASCII characters`;
   throw new ServiceError("invalid_request", { errors: [{ field: "Idempotency-Key", message }] });
+}
+
+/** The rate limits of the gateway, counted in Redis: no answer is never taken for "limit reached". Source: docs/protocol.md#http. */
+export class RateLimits {
+  /** Those of the public surfaces. */
+  readonly addresses: AddressLimits;
+  readonly #window: ProcessWindow;
+  readonly #apiKeys: RateLimit;
+  readonly #failedKeys: RateLimit;
+  readonly #limitReached: (limit: LimitName) => void;
+
+  constructor(options: AddressLimitsOptions) {
+    const { link, window, partitions, limitReached } = options;
+    this.addresses = new AddressLimits(options);
+    this.#window = window;
+    this.#limitReached = limitReached;
+    const limit = { link, partitions };
+    this.#apiKeys = new RateLimit({ ...limit, name: "api-key", most: HTTP_LIMITS.gatewayRequestsPerMinute });
+    this.#failedKeys = new RateLimit({ ...limit, name: "failed-key", most: HTTP_LIMITS.failedKeysPerMinute });
+  }
+
+  /** @param apiKeyId the key's name in the keys file. @throws ServiceError `unavailable` while no part of Redis answers. */
+  async useApiKey(surface: SurfaceId, apiKeyId: string): Promise<Usage> {
+    return this.#told("api_key_requests", await this.#apiKeys.use(`${surface}:${apiKeyId}`));
+  }
+
+  /** @throws ServiceError `unavailable` before the salt is known. */
+  async countFailedKey(address: string): Promise<Usage> {
+    return this.#told("failed_keys", await this.#failedKeys.useAnyway(await hashedAddress(this.#window, address)));
+  }
+
+  #told(name: LimitName, usage: Usage): Usage {
+    if (!usage.allowed) this.#limitReached(name);
+    return usage;
+  }
+}
+
+/** The refusals that only the relay's operator can help with: their hint says how to reach one. */
+type UnauthorizedCode = "missing_api_key" | "invalid_api_key" | "api_key_not_allowed_for_sender";
+
+/** @param contact RELAY_CONTACT. @param misplaced the header that the key was probably sent in. */
+export function unauthorized(code: UnauthorizedCode, contact: string | undefined, misplaced?: string): ServiceError {
+  const place = misplaced === undefined ? "" : `An API key goes into x-api-key, not into ${misplaced}. `;
+  return new ServiceError(code, { hint: `${place}${ERRORS[code].hint} ${contactOf(contact).note}` });
+}
+
+/**
+ * Counts, by API key, the requests with a valid key that were refused, and has them audited; faults of the relay are not the key's. Counts
+ * what the audit log lost.
+ */
+export function observeKeys(metrics: ServiceMetrics, keys: KeyStore, audit: AuditLog, app: Koa): void {
+  metrics.gauge("relay_keys_file_valid", () => [["", keys.isBehind ? 0 : 1]]);
+  const refusals = new KeyRefusals();
+  metrics.counterOf("relay_key_refusals_total", () => refusals);
+  metrics.counterOf("relay_audit_lines_lost_total", () => [["", audit.linesLost]]);
+  app.on("answered", ({ state }: Koa.Context, code: ErrorCode | null) => {
+    if (code === null || state.apiKeyId === undefined || (ERRORS[code].httpStatus ?? 0) >= 500) return;
+    const principal = principalOfApiKey(state.apiKeyId);
+    refusals.add(labelsOf(principal));
+    audit.refused(principalNameOf(principal), code);
+  });
 }

@@ -9,7 +9,7 @@ import { readCredentials } from "relay-window/public-keys/credential-records.ts"
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 import { z } from "zod";
-import type { RateLimits } from "./rate-limits.ts";
+import type { RateLimits } from "./authentication.ts";
 
 interface Parts {
   readonly link: RedisCalls;

@@ -4,9 +4,8 @@ import type { Handlers } from "relay-runtime/http/router.ts";
 import { addFeedback } from "relay-window/counters/counters.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
-import type { GatewaySettings } from "../settings.ts";
-import { contactOf, FEEDBACK_REACH } from "./contact.ts";
-import type { RateLimits } from "./rate-limits.ts";
+import { contactOf, type GatewaySettings } from "../settings.ts";
+import type { RateLimits } from "./authentication.ts";
 
 interface Parts {
   readonly link: RedisCalls;
@@ -31,3 +30,7 @@ export function feedbackEndpoints({
     },
   };
 }
+
+/** What feedback can and cannot do; it stands wherever feedback is offered. Source: docs/reports.md#feedback. */
+export const FEEDBACK_REACH =
+  "Feedback is counted by category, and its text is dropped: nobody reads it, so it reaches no person.";

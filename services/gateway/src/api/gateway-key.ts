@@ -1,7 +1,18 @@
+import { createHash, createPrivateKey, type KeyObject, randomBytes } from "node:crypto";
+import { GATEWAY_KEY_PREFIX } from "relay-protocol/contract/keys-file.ts";
+import {
+  ED25519_BYTES,
+  privateKeyOfSeed,
+  publicKeyText,
+  type SigningKey,
+  sign,
+} from "relay-protocol/signing/algorithms.ts";
+import { signedText } from "relay-protocol/signing/canonical.ts";
 import { GATEWAY_KEY_LIMITS } from "relay-protocol/wire/limits.ts";
 import { FileFollower } from "relay-runtime/file-follower.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Logger } from "relay-runtime/logging.ts";
+import { type FileError, readRegularFile } from "relay-runtime/regular-file.ts";
 import { SettingsError } from "relay-runtime/settings.ts";
 import {
   announceGatewayKey,
@@ -10,7 +21,6 @@ import {
 } from "relay-window/public-keys/gateway-keys.ts";
 import { type RedisCalls, unavailable } from "relay-window/redis/redis-calls.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
-import { createGatewaySigner, type GatewaySigner } from "./gateway-signer.ts";
 
 /**
  * This gateway's own signing key. Recipients verify with the published list, so the key is listed in a window before any
@@ -131,3 +141,56 @@ export class GatewayKey {
 }
 
 const REVOKED = "RELAY_GATEWAY_KEY_FILE has a key that the keys file revokes: put another key there";
+
+const MOST_KEY_FILE_BYTES = 65_536;
+const KEY_ID_DIGEST_CHARACTERS = 22;
+
+/** Signs the envelopes of one gateway. Source: docs/protocol.md#gateway-signing. */
+class GatewaySigner {
+  /** `gateway-` and a digest of the public key: the same key has the same id at every start. */
+  readonly keyId: string;
+  /** 32 bytes in base64url. */
+  readonly publicKey: string;
+  readonly #key: SigningKey;
+
+  /** @param seed the private key of RFC 8032: 32 bytes. */
+  constructor(seed: Buffer) {
+    const privateKey = privateKeyOfSeed(seed);
+    this.#key = { alg: "ed25519", privateKey };
+    this.publicKey = publicKeyText(privateKey);
+    const digest = createHash("sha256").update(this.publicKey).digest("base64url");
+    this.keyId = GATEWAY_KEY_PREFIX + digest.slice(0, KEY_ID_DIGEST_CHARACTERS);
+  }
+
+  /** @param canonical text of an envelope whose `key_id` is this key's. Returns it with `sig`: what is forwarded. */
+  sign(canonical: string): string {
+    return signedText(canonical, sign(this.#key, canonical));
+  }
+}
+
+/**
+ * The signer of the key in `keyFile` (PKCS#8 PEM, Ed25519), or of a new key when no file is set. Throws SettingsError when the
+ * file cannot be read or holds another kind of key; the message never quotes it.
+ */
+export async function createGatewaySigner(keyFile: string | undefined): Promise<GatewaySigner> {
+  if (keyFile === undefined) return new GatewaySigner(randomBytes(ED25519_BYTES.seed));
+  const { text } = await readRegularFile(keyFile, MOST_KEY_FILE_BYTES).catch((error: FileError) => {
+    throw new SettingsError([`RELAY_GATEWAY_KEY_FILE ${error.message}`]);
+  });
+  return new GatewaySigner(parseSeed(text));
+}
+
+function parseSeed(pem: string): Buffer {
+  const key = tryParse(pem);
+  if (key?.asymmetricKeyType !== "ed25519")
+    throw new SettingsError(["RELAY_GATEWAY_KEY_FILE must hold an Ed25519 private key as PKCS#8 PEM"]);
+  return Buffer.from(key.export({ format: "jwk" }).d as string, "base64url");
+}
+
+function tryParse(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return undefined;
+  }
+}

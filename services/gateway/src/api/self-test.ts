@@ -22,7 +22,7 @@ import { readBodyText } from "relay-runtime/http/body.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Counters } from "relay-window/counters/counters.ts";
-import type { RateLimits } from "./rate-limits.ts";
+import type { RateLimits } from "./authentication.ts";
 
 interface Parts {
   readonly keys: KeyStore;

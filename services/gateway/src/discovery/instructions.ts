@@ -6,21 +6,25 @@ import { CLOSE_CODES, NO_RECONNECT } from "relay-protocol/wire/close-codes.ts";
 import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
 import { relayName } from "relay-runtime/relay-hosts.ts";
-import { contactOf, FEEDBACK_REACH } from "../api/contact.ts";
+import { FEEDBACK_REACH } from "../api/feedback.ts";
+import { contactOf } from "../settings.ts";
 import { SEND_REQUEST, SESSION_REQUEST } from "./examples.ts";
-import { type CATALOGUE, offeredBy, urlOf, websocketUrls } from "./links.ts";
 import { addressOf, connectorOf, type Packages } from "./packages.ts";
 import {
   API_KEY_RULE,
+  type CATALOGUE,
   DELIVERY_RULES,
   DESCRIPTION,
   type DiscoverySettings,
   IDEMPOTENCY_RULE,
+  offeredBy,
   publishedLimits,
   RATE_RULE,
   SCOPE_BOUNDARY,
   TITLE,
   UNKNOWN_RULE,
+  urlOf,
+  websocketUrls,
 } from "./relay-description.ts";
 
 const SECOND_MS = 1000;

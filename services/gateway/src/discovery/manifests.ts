@@ -1,35 +1,40 @@
 import type {
   AgentManifest,
+  AgentReadableHealth,
   DiscoveryIndex,
   RelayManifest,
   SimpleCapabilities,
 } from "relay-protocol/contract/documents.ts";
 import { announcedLimits } from "relay-protocol/contract/frames.ts";
 import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
+import type { Ready } from "relay-protocol/contract/responses.ts";
+import { PROOF_BOUNDARY } from "relay-protocol/contract/session.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { SIGNATURE_CHARACTERS } from "relay-protocol/signing/algorithms.ts";
 import { credentialTestVector, SEALED_PAYLOAD_TEST_VECTOR, testVectors } from "relay-protocol/signing/test-vectors.ts";
 import { CANONICAL_SIGNING_ORDER } from "relay-protocol/wire/envelope.ts";
-import { ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
-import { contactOf } from "../api/contact.ts";
+import { ENVELOPE_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { z } from "zod";
+import { contactOf } from "../settings.ts";
 import { type Examples, MADE_UP_IDS, REQUEST_EXAMPLES, writtenAnswers } from "./examples.ts";
-import { linksIn, offeredBy, urlOf, websocketUrls } from "./links.ts";
 import {
   authenticationOf,
   DELIVERY_RULES,
   type DiscoverySettings,
   describeRelay,
+  linksIn,
+  offeredBy,
   PENDING_RULE,
   publishedLimits,
   RETRY_RULES,
   SCOPE_BOUNDARY,
   SERVICE,
+  urlOf,
   VERSION,
+  websocketUrls,
 } from "./relay-description.ts";
 
-/** The manifests, without the keys of live gateways, which change. */
-
-/** Source: docs/protocol.md#signatures. */
+/** Without the keys of live gateways, which change. Source: docs/protocol.md#signatures. */
 export function signingManifest(settings: DiscoverySettings) {
   return {
     ok: true,
@@ -158,4 +163,34 @@ export function simpleCapabilities(settings: DiscoverySettings): SimpleCapabilit
 
 function firstOf(examples: Examples | undefined): Record<string, unknown> {
   return { ...Object.values(examples ?? {})[0]?.value };
+}
+
+const STALE_AFTER_SECONDS = PRESENCE_LIMITS.staleAfterMs / 1000;
+
+const MEANING = {
+  status: "The process runs. This says nothing about connectors or the delivery of envelopes.",
+  ready: "True when the relay reaches Redis and can accept envelopes. While false, wait; a restart does not help.",
+  online_agents: `Agents with a live connection and a signed heartbeat within ${STALE_AFTER_SECONDS} seconds. If 0, connect one or wait for your target.`,
+  stale_agents: "Agents whose connection is closed or silent; session requests to them stay pending.",
+  not_proven: `A healthy relay does not prove a session. ${PROOF_BOUNDARY}`,
+};
+
+/** The live state, and what it means for an agent. */
+export function agentReadableHealth(
+  state: z.infer<typeof Ready>,
+  baseUrl: string,
+): z.infer<typeof AgentReadableHealth> {
+  const { ready, online_agents, stale_agents, next_action } = state;
+  return {
+    ok: true,
+    service: SERVICE,
+    status: "healthy",
+    ready,
+    online_agents,
+    stale_agents,
+    next_action,
+    meaning: MEANING,
+    links: linksIn(["probes", "presence"], baseUrl),
+    privacy: PRIVACY,
+  };
 }

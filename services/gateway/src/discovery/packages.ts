@@ -8,13 +8,15 @@ import {
   type PackageRecord,
   RELAY_ADDRESS,
 } from "relay-protocol/contract/packages.ts";
-import { SURFACES } from "relay-protocol/contract/surfaces.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import { type PACKAGE_SURFACES, SURFACES } from "relay-protocol/contract/surfaces.ts";
+import type { Handlers } from "relay-runtime/http/router.ts";
 import { readPackageIndex } from "relay-runtime/package-index.ts";
 import { SettingsError } from "relay-runtime/settings.ts";
 import { SERVICE } from "./relay-description.ts";
 
 /** A package with its bytes. */
-export interface PackedFile extends PackageRecord {
+interface PackedFile extends PackageRecord {
   readonly content: Buffer;
 }
 
@@ -60,7 +62,7 @@ function pathOf(file: string): string {
 }
 
 /** GET /connectors. */
-export function connectorsDocument(packages: Packages, baseUrl: string): Connectors {
+function connectorsDocument(packages: Packages, baseUrl: string): Connectors {
   return {
     ok: true,
     service: SERVICE,
@@ -80,3 +82,41 @@ const SOME =
   "No path ever gives two contents: a new content gets a new version and path, and the former path is 404. Nothing here needs a registry but what `needs` names. The line of pip checks the content; that of npm cannot: npm writes `integrity` into package-lock.json, to compare.";
 const NONE =
   "This relay hands out no packages: its operator has set no RELAY_PACKAGES_DIR. In a clone of the relay's repository, npm run packages makes them.";
+
+type PackageHandlers = Pick<Handlers<"gateway">, keyof typeof PACKAGE_SURFACES>;
+
+interface Parts {
+  readonly packages: Packages;
+  readonly settings: { readonly baseUrl: string };
+}
+
+const FOR_EVER = "public, max-age=31536000, immutable";
+const ASK_AGAIN = "no-cache";
+
+/** The packages that the relay hands out. Source: docs/protocol.md#discovery. */
+export function packageEndpoints({ packages, settings }: Parts): PackageHandlers {
+  const connectors = connectorsDocument(packages, settings.baseUrl);
+  const newest = connectorOf(packages);
+  return {
+    connectors: () => connectors,
+    packageFile: (ctx) => {
+      const found = packages.get(ctx.params.file ?? "");
+      if (found === undefined) throw unknownPackage();
+      ctx.set("Cache-Control", FOR_EVER);
+      ctx.type = found.media;
+      return found.content;
+    },
+    // The content rather than a redirect: a download that follows none (curl -O) would save an empty file.
+    newestConnector: (ctx) => {
+      if (newest === undefined) throw unknownPackage();
+      ctx.set("Cache-Control", ASK_AGAIN);
+      // Saved under its own name, a download tells its version.
+      ctx.set("Content-Disposition", `attachment; filename="${newest.file}"`);
+      return newest.content;
+    },
+  };
+}
+
+function unknownPackage(): ServiceError {
+  return new ServiceError("not_found", { detail: "This relay hands out no such package; GET /connectors lists them." });
+}

@@ -1,7 +1,8 @@
 import type { Surface } from "relay-protocol/contract/surface.ts";
-import { contactOf, FEEDBACK_REACH } from "../api/contact.ts";
-import { CATALOGUE, isPlainRead, urlOf } from "./links.ts";
+import { FEEDBACK_REACH } from "../api/feedback.ts";
+import { contactOf } from "../settings.ts";
 import type { DiscoverySettings } from "./relay-description.ts";
+import { CATALOGUE, isPlainRead, urlOf } from "./relay-description.ts";
 
 const DAY_MS = 86_400_000;
 const SECURITY_TEXT_LIFE_MS = 180 * DAY_MS;

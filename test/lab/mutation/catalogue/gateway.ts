@@ -8,14 +8,14 @@ const WINDOW_LIMIT = "shared/window/test/limits.test.ts";
 export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "a relay for others warns without a contact",
-    file: "services/gateway/src/api/contact-warning.ts",
+    file: "services/gateway/src/settings.ts",
     find: "LOOPBACK.test(new URL(baseUrl).hostname)",
     replace: "true",
     tests: ["services/gateway/test/contact-warning.test.ts"],
   },
   {
     name: "API key binding: a key sends for its own agents",
-    file: "services/gateway/src/api/envelope-publisher.ts",
+    file: "services/gateway/src/api/publisher.ts",
     find: "if (!request.apiKey.mayAct(from))",
     replace: "if (false)",
     tests: ["services/gateway/test/refusals.test.ts"],
@@ -71,7 +71,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "API keys are guessed within the limit while Redis is away",
-    file: "services/gateway/src/api/rate-limits.ts",
+    file: "services/gateway/src/api/authentication.ts",
     find: "this.#failedKeys.useAnyway(",
     replace: "this.#failedKeys.use(",
     tests: [OUTAGES],
@@ -85,7 +85,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "an Idempotency-Key is its API key's own",
-    file: "services/gateway/src/api/envelope-publisher.ts",
+    file: "services/gateway/src/api/publisher.ts",
     find: 'createHmac("sha256", apiKeyText)',
     replace: 'createHmac("sha256", "")',
     tests: ["services/gateway/test/idempotency.test.ts"],

@@ -47,7 +47,7 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a tag for each encoding",
-    file: "services/gateway/src/discovery/kept-document.ts",
+    file: "services/gateway/src/discovery/endpoints.ts",
     find: "etag: tagOf(bytes)",
     replace: "etag: tagOf(content)",
     tests: [KEPT],
@@ -117,21 +117,21 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "escaping of pages",
-    file: "services/gateway/src/pages/render.ts",
+    file: "services/gateway/src/pages/pages.ts",
     find: "escapeHtml(textOf(name))",
     replace: "textOf(name)",
     tests: ["services/gateway/test/pages.test.ts"],
   },
   {
     name: "no inline script in pages",
-    file: "services/gateway/src/pages/endpoints.ts",
+    file: "services/gateway/src/pages/pages.ts",
     find: "\"script-src 'self'\"",
     replace: "\"script-src 'self' 'unsafe-inline'\"",
     tests: ["services/gateway/test/pages.test.ts"],
   },
   {
     name: "trusted types in pages",
-    file: "services/gateway/src/pages/endpoints.ts",
+    file: "services/gateway/src/pages/pages.ts",
     find: "  \"require-trusted-types-for 'script'\",\n",
     replace: "",
     tests: ["services/gateway/test/pages.test.ts"],

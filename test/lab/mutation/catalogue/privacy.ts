@@ -81,7 +81,7 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "an Idempotency-Key is hashed",
-    file: "services/gateway/src/api/envelope-publisher.ts",
+    file: "services/gateway/src/api/publisher.ts",
     find: "digest: digest(`idempotency-key",
     replace: "digest: (idempotencyKey as string) + digest(`idempotency-key",
     tests: ["services/gateway/test/idempotency.test.ts", SECRETS],

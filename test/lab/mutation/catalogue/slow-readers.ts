@@ -41,7 +41,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "check-online says that a congested agent is not delivered to",
-    file: "services/gateway/src/api/presence-answer.ts",
+    file: "services/gateway/src/api/presence.ts",
     find: "can_deliver_realtime: canDeliverRealtime(presence)",
     replace: 'can_deliver_realtime: status === "online"',
     tests: ["services/gateway/test/check-online.test.ts", "test/conformance/slow-readers.test.ts"],

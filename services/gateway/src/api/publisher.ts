@@ -1,28 +1,26 @@
-import { createHmac } from "node:crypto";
+import { createHmac, randomFillSync } from "node:crypto";
 import { ServiceError, sessionRefusal } from "relay-protocol/contract/refusals.ts";
 import { canonicalJson, canonicalText } from "relay-protocol/signing/canonical.ts";
 import type { JsonObject, UnsignedEnvelope } from "relay-protocol/wire/envelope.ts";
-
+import { crockford } from "relay-protocol/wire/ids.ts";
 import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { TraceSpan } from "relay-runtime/tracing/span.ts";
 import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "relay-window/acceptance/acceptance.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { principalOfApiKey } from "relay-window/limits/principals.ts";
 import { OutOfReachError, unavailable } from "relay-window/redis/redis-calls.ts";
-import type { AuthenticatedRequest } from "./authentication.ts";
-import { newEnvelopeId } from "./envelope-id.ts";
+import { type AuthenticatedRequest, unauthorized } from "./authentication.ts";
 import type { GatewayKey } from "./gateway-key.ts";
-import { unauthorized } from "./unauthorized.ts";
 
 /** The envelope that an endpoint wants sent for its request. */
-export interface EnvelopeContent {
+interface EnvelopeContent {
   readonly kind: Extract<AcceptanceItem["kind"], "message" | "session_request">;
   readonly type: string;
   readonly payload: JsonObject;
 }
 
 /** What was accepted, now or by the first request with the same Idempotency-Key. */
-export interface PublishedEnvelope {
+interface PublishedEnvelope {
   readonly first: FirstAnswer;
   readonly replayed: boolean;
 }
@@ -127,4 +125,23 @@ function publishedEnvelope(envelopeId: string, acceptance: Acceptance): Publishe
   if (!("about" in acceptance) || acceptance.about !== "delivery") throw unavailable();
   const { delivery, sessionId, acceptedAt } = acceptance;
   return { first: { envelopeId, delivery, sessionId, acceptedAt }, replayed: false };
+}
+
+/** 20 bytes are 32 characters; 26 of them are 130 bits. */
+const ID_BYTES = 20;
+const ID_CHARACTERS = 26;
+
+/** Asking for random bytes costs the same for one id as for two hundred. No byte is used twice. */
+const pool = Buffer.alloc(ID_BYTES * 200);
+let used = pool.length;
+
+/** A random id: `env_` and 26 characters of Crockford base32. Source: docs/protocol.md#http. */
+export function newEnvelopeId(): string {
+  if (used === pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  const bytes = pool.subarray(used, used + ID_BYTES);
+  used += ID_BYTES;
+  return `env_${crockford(bytes).slice(0, ID_CHARACTERS)}`;
 }

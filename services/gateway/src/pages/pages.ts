@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { SURFACES, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
+import { type PAGE_SURFACES, SURFACES, WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 import {
   CONNECTION_LIMITS,
   CREDENTIAL_LIMITS,
@@ -10,14 +10,73 @@ import {
   SESSION_LIMITS,
   WINDOW_LIMITS,
 } from "relay-protocol/wire/limits.ts";
+import type { Handlers } from "relay-runtime/http/router.ts";
 import type { GatewaySettings } from "../settings.ts";
 
-/** The pages: HTML files read once, with the relay's addresses and limits filled in. The browser fetches the counts. */
+type PageHandlers = Pick<Handlers<"gateway">, keyof typeof PAGE_SURFACES>;
+
+/**
+ * Like the policy of every other answer, and two directives more: scripts and reads, both from this origin only. Trusted
+ * types: the browser refuses text that a script would turn into markup.
+ */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "connect-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+/** For styles and the icon; pages and scripts stay no-store. Source: docs/protocol.md#http. */
+const CACHED = "public, max-age=86400";
+
+interface Exchange {
+  get(field: string): string;
+  set(field: string, value: string): void;
+}
+
+/** The pages for people, with their styles, scripts and icon. */
+export function pageEndpoints({ settings }: { readonly settings: PageSettings }): PageHandlers {
+  const atBaseAddress = renderPages(settings);
+  const elsewhere = renderPages(settings, "relative");
+  const baseUrl = new URL(settings.baseUrl);
+  const page = (id: PageId) => (ctx: Exchange) => {
+    ctx.set("Content-Security-Policy", PAGE_POLICY);
+    return (isSentTo(baseUrl, ctx) ? atBaseAddress : elsewhere)[id];
+  };
+  const cached = (text: string) => (ctx: Exchange) => {
+    ctx.set("Cache-Control", CACHED);
+    return text;
+  };
+  return {
+    home: page("home"),
+    productDesign: page("productDesign"),
+    pageStyle: cached(ASSETS.pageStyle),
+    homeStyle: cached(ASSETS.homeStyle),
+    designStyle: cached(ASSETS.designStyle),
+    favicon: cached(ASSETS.favicon),
+    homeScript: () => ASSETS.homeScript,
+    figuresScript: () => ASSETS.figuresScript,
+  };
+}
+
+/**
+ * Whether the client asked at that address. Only how links are written depends on it, never where they lead: the base address
+ * may have a path prefix without a slash at its end, and the relay's own port has no prefix. Some proxies drop the port.
+ */
+function isSentTo({ host, hostname }: URL, ctx: Exchange): boolean {
+  const named = [ctx.get("Host"), ...ctx.get("X-Forwarded-Host").split(",")];
+  return named.some((name) => [host, hostname].includes(name.trim().toLowerCase()));
+}
 
 const fileOf = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8").replaceAll("\r\n", "\n");
 
 /** Files that are served unchanged. */
-export const ASSETS = {
+const ASSETS = {
   pageStyle: fileOf("relay.css"),
   homeStyle: fileOf("home.css"),
   designStyle: fileOf("design.css"),
@@ -28,12 +87,12 @@ export const ASSETS = {
 const HOME = fileOf("home.html");
 const DESIGN = fileOf("design.html");
 
-export type PageSettings = Pick<GatewaySettings, "baseUrl" | "wsUrl" | "alternateWsPath" | "offlineAfterMs">;
+type PageSettings = Pick<GatewaySettings, "baseUrl" | "wsUrl" | "alternateWsPath" | "offlineAfterMs">;
 
-export type PageId = "home" | "productDesign";
+type PageId = "home" | "productDesign";
 
 /**
- * The two pages, filled in.
+ * The two pages, with the relay's addresses and limits filled in. The browser fetches the counts.
  * @param links how they link within the site: below the path of the base address, or relative to the page.
  * @throws Error for an unknown placeholder.
  */
