@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { textIn } from "relay-runtime/file-text.ts";
+import { textIn } from "relay-runtime/files.ts";
 
 const ANSWER_WITHIN_MS = 5000;
 

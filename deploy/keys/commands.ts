@@ -11,7 +11,7 @@ import {
   type SigningKeyRecord,
 } from "relay-protocol/contract/keys-file.ts";
 import { CREDENTIAL_KEY_PREFIX } from "relay-protocol/wire/credential.ts";
-import { textIn } from "relay-runtime/file-text.ts";
+import { textIn } from "relay-runtime/files.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
 import type { Io } from "../local/io.ts";
 import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";

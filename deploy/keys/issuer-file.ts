@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { decodeBase64url, ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "relay-protocol/signing/algorithms.ts";
 import { ISSUER_PATTERN } from "relay-protocol/wire/credential.ts";
 import { parseJson } from "relay-protocol/wire/json.ts";
-import { textIn } from "relay-runtime/file-text.ts";
+import { textIn } from "relay-runtime/files.ts";
 import { z } from "zod";
 import { fileError } from "./file-error.ts";
 import { newOkpKey } from "./okp-key.ts";

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { KeysFile } from "relay-protocol/contract/keys-file.ts";
 import { KeyRing } from "relay-protocol/signing/key-ring.ts";
 import { parseJson } from "relay-protocol/wire/json.ts";
-import { textIn } from "relay-runtime/file-text.ts";
+import { textIn } from "relay-runtime/files.ts";
 import { withLock } from "../local/lock-file.mjs";
 import { replaceFile, targetOf } from "../local/replace-file.ts";
 import { fieldProblems } from "./field-problems.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { textIn } from "relay-runtime/file-text.ts";
+import { textIn } from "relay-runtime/files.ts";
 import { z } from "zod";
 import { type AgentKeyFile, type AgentKeys, newAgentKeys } from "../keys/issue.ts";
 import { okpKeyOf } from "../keys/okp-key.ts";

@@ -1,5 +1,5 @@
 import { lookup } from "node:dns/promises";
-import { isClusterUrl, nodeUrlsOf } from "relay-runtime/redis-url.ts";
+import { isClusterUrl, nodeUrlsOf } from "relay-runtime/addresses.ts";
 import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "relay-runtime/settings.ts";
 import type { Io } from "../local/io.ts";
 import { type ClusterMember, formCluster, untilAll } from "./cluster-forming.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
-import { connectionBounds } from "relay-runtime/http/connection-bounds.ts";
+import { connectionBounds } from "relay-runtime/http/connections.ts";
 import { settingsReader } from "relay-runtime/settings.ts";
 import { parse } from "yaml";
 import { type KubernetesObject, kubernetesFile, secondsOf } from "../support/sources.ts";

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { Cluster, Redis } from "ioredis";
-import { nodeUrlsOf } from "relay-runtime/redis-url.ts";
+import { nodeUrlsOf } from "relay-runtime/addresses.ts";
 import { BoundedRedis } from "relay-window/redis/client.ts";
 import { EmbeddedRedis } from "../../deploy/local/embedded-redis.ts";
 

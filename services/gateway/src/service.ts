@@ -1,14 +1,12 @@
+import { relayHosts, relayName } from "relay-runtime/addresses.ts";
 import { AuditLog } from "relay-runtime/audit-log.ts";
-import { createApp } from "relay-runtime/http/app.ts";
-import { healthHandler } from "relay-runtime/http/health.ts";
-import type { HttpService } from "relay-runtime/http/http-service.ts";
+import { createApp, healthHandler } from "relay-runtime/http/app.ts";
 import { mountSurfaces } from "relay-runtime/http/router.ts";
+import type { HttpService } from "relay-runtime/http/service.ts";
 import { KeyStore } from "relay-runtime/key-store.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
-import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
-import { relayHosts, relayName } from "relay-runtime/relay-hosts.ts";
+import { observeAnswers, ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import { Tracing } from "relay-runtime/tracing/tracing.ts";
 import { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import { Counters, countTraffic } from "relay-window/counters/counters.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll } from "@jest/globals";
 import type { KeysFile } from "relay-protocol/contract/keys-file.ts";
 import type { Problem } from "relay-protocol/contract/responses.ts";
 import { generateApiKey } from "relay-protocol/signing/api-key.ts";
-import { connectionBounds } from "relay-runtime/http/connection-bounds.ts";
+import { connectionBounds } from "relay-runtime/http/connections.ts";
 import { HttpServer } from "relay-runtime/http/server.ts";
 import { createLogger, type Logger } from "relay-runtime/logging.ts";
 import type { KeptCredential } from "relay-window/acceptance/acceptance.ts";

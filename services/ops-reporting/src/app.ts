@@ -1,8 +1,7 @@
 import type { TLSSocket } from "node:tls";
 import type Koa from "koa";
 import type { GuideQuery } from "relay-protocol/contract/reports/guides.ts";
-import { createApp } from "relay-runtime/http/app.ts";
-import { healthHandler } from "relay-runtime/http/health.ts";
+import { createApp, healthHandler } from "relay-runtime/http/app.ts";
 import { type Handlers, mountSurfaces, type SurfaceContext } from "relay-runtime/http/router.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import { type Counters, countTraffic } from "relay-window/counters/counters.ts";

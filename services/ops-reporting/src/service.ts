@@ -1,8 +1,7 @@
-import type { HttpService } from "relay-runtime/http/http-service.ts";
+import type { HttpService } from "relay-runtime/http/service.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
-import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
+import { observeAnswers, ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import { Counters } from "relay-window/counters/counters.ts";
 import { readSnapshot } from "relay-window/counters/snapshot.ts";
 import { AddressLimits } from "relay-window/limits/rate-limit.ts";

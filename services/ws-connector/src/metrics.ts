@@ -1,15 +1,12 @@
 import { WEBSOCKET_PATH } from "relay-protocol/contract/surfaces.ts";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import type { ErrorCode } from "relay-protocol/wire/errors.ts";
-import { createApp } from "relay-runtime/http/app.ts";
-import { healthHandler } from "relay-runtime/http/health.ts";
-import { requireUpgrade } from "relay-runtime/http/require-upgrade.ts";
+import { createApp, healthHandler, requireUpgrade } from "relay-runtime/http/app.ts";
 import { mountSurfaces } from "relay-runtime/http/router.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
-import { observeAnswers } from "relay-runtime/metrics/observe-answers.ts";
 import type { Distribution, ServiceMetrics, Tally } from "relay-runtime/metrics/service-metrics.ts";
+import { KeyRefusals, observeAnswers } from "relay-runtime/metrics/service-metrics.ts";
 import { observeAcceptance, observeLinks, observeWindow } from "relay-window/window/observe.ts";
 import { type ReadinessSources, readyHandler } from "relay-window/window/readiness.ts";
 import type { OutboxBudget } from "./connection/outbox.ts";

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { connectorVersionIn } from "relay-protocol/contract/packages.ts";
+import { relayHosts } from "relay-runtime/addresses.ts";
 import { AuditLog } from "relay-runtime/audit-log.ts";
-import type { HttpService } from "relay-runtime/http/http-service.ts";
+import type { HttpService } from "relay-runtime/http/service.ts";
 import { KeyStore } from "relay-runtime/key-store.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
 import { readPackageIndex } from "relay-runtime/package-index.ts";
-import { relayHosts } from "relay-runtime/relay-hosts.ts";
 import { Tracing } from "relay-runtime/tracing/tracing.ts";
 import { EnvelopeVerifier } from "relay-runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";

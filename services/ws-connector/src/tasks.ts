@@ -1,5 +1,5 @@
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { FILE_POLL_MS } from "relay-runtime/file-follower.ts";
+import { FILE_POLL_MS } from "relay-runtime/files.ts";
 import { leaseConnections } from "relay-window/channel/pod-channel.ts";
 import { RELEASE_RETRY_MS } from "relay-window/presence/routes.ts";
 import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";

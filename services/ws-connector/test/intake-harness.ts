@@ -1,7 +1,6 @@
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import { createLogger } from "relay-runtime/logging.ts";
-import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
-import { Tally } from "relay-runtime/metrics/service-metrics.ts";
+import { KeyRefusals, Tally } from "relay-runtime/metrics/service-metrics.ts";
 import { EnvelopeVerifier } from "relay-runtime/verification/envelope-verifier.ts";
 import type { SignatureVerifier } from "relay-runtime/verification/signature-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "relay-window/acceptance/acceptance.ts";

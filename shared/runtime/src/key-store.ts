@@ -3,9 +3,8 @@ import { fieldErrors, IN_PLAIN_WORDS } from "relay-protocol/intake/refusal.ts";
 import { KeyRing, KeysFileError } from "relay-protocol/signing/key-ring.ts";
 import type { FieldError } from "relay-protocol/wire/errors.ts";
 import { parseJson } from "relay-protocol/wire/json.ts";
-import { FileFollower } from "./file-follower.ts";
+import { type FileError, FileFollower, readRegularFile } from "./files.ts";
 import type { Logger } from "./logging.ts";
-import { type FileError, readRegularFile } from "./regular-file.ts";
 import { SettingsError } from "./settings.ts";
 
 /** Room for some hundred thousand keys: the file is read and checked on the event loop. */

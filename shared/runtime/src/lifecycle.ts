@@ -30,7 +30,7 @@ export interface ProcessLike {
 }
 
 /** A service and its log. */
-export interface Runnable {
+interface Runnable {
   readonly service: Service;
   readonly logger: Logger;
 }

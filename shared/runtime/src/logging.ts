@@ -9,7 +9,7 @@ export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** What is logged of an error. Its other properties may hold private data: a raw body, the arguments of a command. */
-export interface LoggedError {
+interface LoggedError {
   readonly type: string;
   readonly message: string;
   readonly code?: string | number;

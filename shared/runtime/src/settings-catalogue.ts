@@ -7,15 +7,8 @@ import {
   WINDOW_LIMITS,
 } from "relay-protocol/wire/limits.ts";
 import { z } from "zod";
+import { isCollector, isContact, isFreePath, isHost, isOriginOrAny, isPlainUrl, isRedisUrl } from "./addresses.ts";
 import { LOG_LEVELS } from "./logging.ts";
-import { isRedisUrl } from "./redis-url.ts";
-import { isCollector, isContact, isFreePath, isHost, isOriginOrAny, isPlainUrl } from "./setting-rules.ts";
-import { file, folder, host, integer, list, MAX_TIMER_MS, share, text } from "./setting-schemas.ts";
-
-/**
- * Every setting of the relay: its environment variable, rule and default. An empty variable counts as unset.
- * Source: README.md#settings.
- */
 
 /** One environment variable. */
 export interface Setting<Value = unknown> {
@@ -40,6 +33,36 @@ export interface Setting<Value = unknown> {
 export type ReadSource = <Name extends keyof Sources>(name: Name) => Sources[Name] | undefined;
 type Sources = { HOST: string; PORT: number; RELAY_BASE_URL: string; RELAY_TLS_CERT_FILE: string };
 
+// Schemas from the text of a setting to its value. The message of an issue states the rule, never the text.
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+const integer = (min: number, max: number) => {
+  const rule = `must be an integer from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^(?:0|[1-9][0-9]{0,15})$/, { error: rule, abort: true })
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, rule);
+};
+const text = (rule: string, isGood: (text: string) => boolean) => z.string().refine(isGood, rule);
+const list = (rule: string, isGood: (item: string) => boolean) =>
+  z
+    .string()
+    .transform((value) => value.split(",").map((item) => item.trim()))
+    .refine((items) => items.every(isGood), rule);
+const share = (rule: string) =>
+  z
+    .string()
+    .regex(/^(?:0|1|0?\.[0-9]{1,9}|1\.0{1,9})$/, rule)
+    .transform(Number);
+const host = text(
+  "must be a host name, an IPv4 address, or an IPv6 address without brackets and zone",
+  (name) => /^[A-Za-z0-9.:_-]+$/.test(name) && URL.canParse(`http://${name.includes(":") ? `[${name}]` : name}`),
+);
+const file = text("must be a file path", (path) => !path.includes("\0"));
+const folder = text("must be a folder path", (path) => !path.includes("\0"));
+
+/** Every setting of the relay: its environment variable, rule and default. An empty variable counts as unset. Source: README.md#settings. */
 export const SETTINGS = {
   PORT: { schema: integer(0, 65_535), default: "8080", description: "Port that the service listens on." },
   HOST: {

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { isClusterUrl } from "./redis-url.ts";
+import { isClusterUrl } from "./addresses.ts";
 import { type ReadSource, SETTINGS, type Setting, type SettingName } from "./settings-catalogue.ts";
 
 /** Exit code of a service with invalid settings (sysexits.h, EX_CONFIG). */

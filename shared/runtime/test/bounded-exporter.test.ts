@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import type { SpanExporter } from "@opentelemetry/sdk-trace";
-import { BoundedExporter } from "../src/tracing/bounded-exporter.ts";
+import { BoundedExporter } from "../src/tracing/open-telemetry.ts";
 
 type Result = Parameters<Parameters<SpanExporter["export"]>[1]>[0];
 const SENT: Result = { code: 0 };

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
-import { FileFollower } from "../src/file-follower.ts";
+import { FileFollower } from "../src/files.ts";
 
 test("Files count as in use again only when their new content was taken, and are read again until it is", async () => {
   await using folder = await temporaryFolder();

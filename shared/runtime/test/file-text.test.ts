@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { markedUtf8, UNMARKED_UTF_16, UTF_16 } from "../../../test/support/temporary-folder.ts";
-import { decodeText } from "../src/file-text.ts";
+import { decodeText } from "../src/files.ts";
 
 test("A text of UTF-8 has no byte order mark, whether the file has one or not", () => {
   expect(decodeText(Buffer.from("ä€😀"))).toBe("ä€😀");

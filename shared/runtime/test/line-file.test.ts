@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
-import { LineFile } from "../src/line-file.ts";
+import { LineFile } from "../src/audit-log.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let path: string;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { fitted } from "../src/open-files.ts";
+import { fitted } from "../src/http/connections.ts";
 
 describe("bounds of connections", () => {
   test("stay as they are while there are descriptors for them", () => {

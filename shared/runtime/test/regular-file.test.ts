@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { temporaryFolder, UTF_16 } from "../../../test/support/temporary-folder.ts";
-import { FileError, readRegularFile } from "../src/regular-file.ts";
+import { FileError, readRegularFile } from "../src/files.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let path: string;

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { relayHosts, relayName } from "../src/relay-hosts.ts";
+import { relayHosts, relayName } from "../src/addresses.ts";
 
 test("a relay has the hosts of its addresses, and those that its operator names, without a default port", () => {
   const hosts = relayHosts({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { relayHosts } from "../src/relay-hosts.ts";
+import { relayHosts } from "../src/addresses.ts";
 import { SettingsError, settingsReader } from "../src/settings.ts";
 import { SETTINGS, type SettingName } from "../src/settings-catalogue.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, jest, test } from "@jest/globals";
-import { WallClock } from "../src/tracing/wall-clock.ts";
+import { WallClock } from "../src/tracing/open-telemetry.ts";
 
 afterEach(() => {
   jest.restoreAllMocks();

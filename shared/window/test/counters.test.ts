@@ -8,7 +8,7 @@ import {
 } from "relay-protocol/contract/requests.ts";
 import type { Surface } from "relay-protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId, surfaceLabelOf } from "relay-protocol/contract/surfaces.ts";
-import { anonymousId } from "relay-runtime/anonymous-id.ts";
+import { anonymousId } from "relay-runtime/http/client-address.ts";
 import { until } from "../../../test/support/until.ts";
 import { openAnotherWindow } from "../../../test/support/window-view.ts";
 import { addFeedback, Counters } from "../src/counters/counters.ts";

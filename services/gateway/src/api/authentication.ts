@@ -6,12 +6,12 @@ import type { ApiKeyEntry } from "relay-protocol/signing/key-ring.ts";
 import { ERRORS, type ErrorCode } from "relay-protocol/wire/errors.ts";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
-import { readBody } from "relay-runtime/http/body.ts";
+import { readBody } from "relay-runtime/http/input.ts";
 import type { SurfaceContext } from "relay-runtime/http/router.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
-import { KeyRefusals } from "relay-runtime/metrics/key-refusals.ts";
 import type { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";
+import { KeyRefusals } from "relay-runtime/metrics/service-metrics.ts";
 import { labelsOf, principalNameOf, principalOfApiKey } from "relay-window/limits/principals.ts";
 import {
   AddressLimits,

@@ -1,5 +1,5 @@
 import { FeedbackRequest } from "relay-protocol/contract/requests.ts";
-import { readBody } from "relay-runtime/http/body.ts";
+import { readBody } from "relay-runtime/http/input.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
 import { addFeedback } from "relay-window/counters/counters.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";

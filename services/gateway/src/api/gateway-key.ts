@@ -9,10 +9,9 @@ import {
 } from "relay-protocol/signing/algorithms.ts";
 import { signedText } from "relay-protocol/signing/canonical.ts";
 import { GATEWAY_KEY_LIMITS } from "relay-protocol/wire/limits.ts";
-import { FileFollower } from "relay-runtime/file-follower.ts";
+import { type FileError, FileFollower, readRegularFile } from "relay-runtime/files.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import { type FileError, readRegularFile } from "relay-runtime/regular-file.ts";
 import { SettingsError } from "relay-runtime/settings.ts";
 import {
   announceGatewayKey,

@@ -18,7 +18,7 @@ import {
 import { verify } from "relay-protocol/signing/algorithms.ts";
 import { canonicalText } from "relay-protocol/signing/canonical.ts";
 import { CANONICAL_SIGNING_ORDER } from "relay-protocol/wire/envelope.ts";
-import { readBodyText } from "relay-runtime/http/body.ts";
+import { readBodyText } from "relay-runtime/http/input.ts";
 import type { Handlers } from "relay-runtime/http/router.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { Counters } from "relay-window/counters/counters.ts";

@@ -5,7 +5,7 @@ import { testVectors } from "relay-protocol/signing/test-vectors.ts";
 import { CLOSE_CODES, NO_RECONNECT } from "relay-protocol/wire/close-codes.ts";
 import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "relay-protocol/wire/limits.ts";
-import { relayName } from "relay-runtime/relay-hosts.ts";
+import { relayName } from "relay-runtime/addresses.ts";
 import { FEEDBACK_REACH } from "../api/feedback.ts";
 import { contactOf } from "../settings.ts";
 import { SEND_REQUEST, SESSION_REQUEST } from "./examples.ts";

@@ -4,7 +4,7 @@ import { NO_RECONNECT } from "relay-protocol/wire/close-codes.ts";
 import { CREDENTIAL_HEADER, CREDENTIAL_REASONS } from "relay-protocol/wire/credential.ts";
 import { CANONICAL_SIGNING_ORDER } from "relay-protocol/wire/envelope.ts";
 import { CONNECTION_LIMITS, CREDENTIAL_LIMITS, ENVELOPE_LIMITS } from "relay-protocol/wire/limits.ts";
-import { relayName } from "relay-runtime/relay-hosts.ts";
+import { relayName } from "relay-runtime/addresses.ts";
 import { signingManifest } from "./manifests.ts";
 import {
   DELIVERY_RULES,

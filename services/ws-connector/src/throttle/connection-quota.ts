@@ -1,7 +1,7 @@
 import { rateRefusal, ServiceError } from "relay-protocol/contract/refusals.ts";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { AddressHash } from "relay-runtime/http/address-hash.ts";
+import { AddressHash } from "relay-runtime/http/client-address.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import type { WsConnectorSettings } from "../settings.ts";
 

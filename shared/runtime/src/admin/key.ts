@@ -1,7 +1,6 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import { FileFollower } from "../file-follower.ts";
+import { type FileError, FileFollower, readRegularFile } from "../files.ts";
 import type { Logger } from "../logging.ts";
-import { type FileError, readRegularFile } from "../regular-file.ts";
 import { SettingsError } from "../settings.ts";
 
 const KEY_LINE = /^([\x21-\x7e]{32,})\r?\n?$/;

@@ -1,15 +1,15 @@
 import Router from "@koa/router";
 import Koa from "koa";
-import { readJson } from "../http/body.ts";
-import type { ConnectionBounds } from "../http/connection-bounds.ts";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { z } from "zod";
+import { ADMIN_CONNECTIONS, type ConnectionBounds } from "../http/connections.ts";
+import { readJson, validate } from "../http/input.ts";
+import { problemOf } from "../http/problem.ts";
 import { ROUTER_OPTIONS, refuseUnanswered, routesOf } from "../http/router.ts";
 import { HttpServer } from "../http/server.ts";
 import type { Service } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
-import { ADMIN_CONNECTIONS } from "../open-files.ts";
 import type { AdminKey } from "./key.ts";
-import { AdminError, adminProblemOf } from "./refusal.ts";
-import type { AdminRoute } from "./route.ts";
 
 /** As many as a stranger has to open at once before the operator's is not accepted: each is answered and closed within a moment. */
 const BOUNDS: ConnectionBounds = { plain: ADMIN_CONNECTIONS, plainPerAddress: 0, websockets: 0, idleMs: 10_000 };
@@ -91,4 +91,90 @@ export class AdminServer implements Service {
 
 async function inputOf(ctx: Koa.Context, { method }: AdminRoute): Promise<unknown> {
   return method === "GET" ? { ...ctx.query } : (await readJson(ctx)).value;
+}
+
+/** One thing that the admin listener answers. */
+export interface AdminRoute {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  /**
+   * @param input the query of a GET, the JSON body of a POST; not checked.
+   * @returns the answer, to be sent as JSON. @throws ServiceError, AdminError.
+   */
+  readonly answer: (input: unknown) => Promise<object>;
+}
+
+/** A route whose input fits a schema. */
+export function adminRoute<Schema extends z.ZodType>(
+  method: AdminRoute["method"],
+  path: string,
+  schema: Schema,
+  answer: (input: z.output<Schema>) => object | Promise<object>,
+): AdminRoute {
+  return { method, path, answer: async (input) => await answer(validate(schema, input)) };
+}
+
+/** What the admin listener alone refuses with: no client of the relay ever sees these codes. */
+const ADMIN_ERRORS = {
+  unauthorized: {
+    status: 401,
+    title: "The request has no admin key, or another one.",
+    hint: "Send Authorization: Bearer, and the line that RELAY_ADMIN_KEY_FILE of this pod holds.",
+  },
+  not_in_force: {
+    status: 404,
+    title: "No key or issuer of this id is in force.",
+    hint: "npm run keys -- list shows signing keys and issuers of the keys file; an API key has no connections.",
+  },
+  not_connected: {
+    status: 404,
+    title: "No pod has a connection of this agent.",
+    hint: "Nothing is to be done: it is not online, or has just gone.",
+  },
+} as const;
+type AdminErrorCode = keyof typeof ADMIN_ERRORS;
+
+/** A refusal of the admin listener. */
+export class AdminError extends Error {
+  readonly code: AdminErrorCode;
+
+  constructor(code: AdminErrorCode) {
+    super(ADMIN_ERRORS[code].title);
+    this.name = "AdminError";
+    this.code = code;
+  }
+}
+
+/** A refusal as HTTP sends it. Source: RFC 9457; docs/operations.md#admin. */
+interface AdminProblem {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: object;
+}
+
+/** Of anything thrown; whoever asks learns nothing about an unexpected error. */
+function adminProblemOf(error: unknown): AdminProblem {
+  if (!(error instanceof AdminError)) {
+    return problemOf(error instanceof ServiceError ? error : new ServiceError("internal_error"));
+  }
+  const { code } = error;
+  const { status, title, hint } = ADMIN_ERRORS[code];
+  return {
+    status,
+    // RFC 6750, section 3.
+    headers: {
+      "Content-Type": "application/problem+json",
+      ...(status === 401 && { "WWW-Authenticate": 'Bearer realm="agent-relay admin"' }),
+    },
+    body: {
+      type: `urn:agent-relay:problem:${code}`,
+      title,
+      status,
+      detail: title,
+      ok: false,
+      code,
+      hint,
+      retry: "fix",
+    },
+  };
 }

@@ -1,11 +1,13 @@
 import cors from "@koa/cors";
 import Koa from "koa";
 import helmet from "koa-helmet";
+import { ServiceError } from "relay-protocol/contract/refusals.ts";
+import type { ServiceName } from "relay-protocol/contract/surface.ts";
 import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import type { Logger } from "../logging.ts";
 import { compressReads } from "./compression.ts";
 import { problemOf, refusalOf } from "./problem.ts";
-import { refuseUnanswered } from "./router.ts";
+import { type Handler, refuseUnanswered } from "./router.ts";
 
 /** Answer headers that a page of another origin may read. */
 const EXPOSED_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After", "Idempotent-Replayed"];
@@ -99,4 +101,22 @@ const readsFromAnyOrigin: Koa.Middleware = (ctx, next) => {
 function isRead(ctx: Koa.Context): boolean {
   const method = ctx.method === "OPTIONS" ? ctx.get("Access-Control-Request-Method") : ctx.method;
   return method === "GET" || method === "HEAD";
+}
+
+/** Handler of /health: the process answers. Nothing is asked of Redis, so that its loss restarts nobody. */
+export function healthHandler(service: ServiceName): Handler<"health"> {
+  return () => ({ ok: true, service, status: "healthy" });
+}
+
+/**
+ * Answers what comes to a websocket path and is no upgrade: 426, and 405 for what could never be one.
+ * Source: RFC 9110, section 15.5.22; docs/protocol.md#frames.
+ */
+export function requireUpgrade(paths: readonly string[]): Koa.Middleware {
+  return (ctx, next) => {
+    if (!paths.includes(ctx.path)) return next();
+    if (ctx.method === "GET" || ctx.method === "HEAD") throw new ServiceError("upgrade_required");
+    ctx.set("Allow", "GET");
+    throw new ServiceError("method_not_allowed", { detail: "This path supports GET, as a websocket." });
+  };
 }

@@ -1,9 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
-import { FileFollower } from "../file-follower.ts";
+import { type FileError, FileFollower, readRegularFile } from "../files.ts";
 import type { Logger } from "../logging.ts";
 import type { ServiceMetrics } from "../metrics/service-metrics.ts";
-import { type FileError, readRegularFile } from "../regular-file.ts";
 import { SettingsError } from "../settings.ts";
 
 /** What a server shows its clients: the chain, leaf first, and the key of the leaf; PEM. */
@@ -12,7 +11,7 @@ export interface Pair {
   readonly key: string;
 }
 
-export interface CertificateFiles {
+interface CertificateFiles {
   readonly certFile: string;
   readonly keyFile: string;
 }

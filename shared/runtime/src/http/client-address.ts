@@ -1,3 +1,4 @@
+import { createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
 
@@ -37,4 +38,26 @@ function groupsOf(address: string): number[] {
   const [head = [], tail = []] = compressed.split("::").map((part) => (part === "" ? [] : part.split(":")));
   const zeros = Array<string>(8 - head.length - tail.length).fill("0");
   return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
+}
+
+/** Client addresses as one process counts them: hashes of their network, under a key that this process alone has. */
+export class AddressHash {
+  readonly #salt = randomBytes(32).toString("base64url");
+
+  of(address: string): string {
+    return anonymousId(this.#salt, "address", networkOf(address));
+  }
+}
+
+/**
+ * A keyed hash of what identifies a client. Without the salt nobody can find the address of an id, and ids of different
+ * salts cannot be joined. Source: docs/reports.md#privacy.
+ * @param salt random, and never on a disk: the window's, which goes with the window, or a process's own, which goes with it.
+ * @param purpose ids of different purposes cannot be joined.
+ */
+export function anonymousId(salt: string, purpose: "visitor" | "address", ...traits: readonly string[]): string {
+  return createHmac("sha256", salt)
+    .update([purpose, ...traits].join("\n"))
+    .digest("base64url")
+    .slice(0, 22);
 }

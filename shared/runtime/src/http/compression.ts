@@ -3,7 +3,7 @@ import { brotliCompress, gzip, constants as zlib } from "node:zlib";
 import type Koa from "koa";
 
 /** The content codings of answers, the preferred one first. */
-export const ENCODINGS = ["br", "gzip"] as const;
+const ENCODINGS = ["br", "gzip"] as const;
 export type Encoding = (typeof ENCODINGS)[number] | "identity";
 
 /** Below this a packet carries the answer either way. */

@@ -5,7 +5,7 @@ import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 
 /** A refusal as HTTP sends it. Source: RFC 9457; docs/protocol.md#http. */
-export interface ProblemAnswer {
+interface ProblemAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Problem;

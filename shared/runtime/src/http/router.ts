@@ -6,15 +6,15 @@ import type { ServiceName, Surface } from "relay-protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId, serviceOf } from "relay-protocol/contract/surfaces.ts";
 import { ERRORS } from "relay-protocol/wire/errors.ts";
 import type { z } from "zod";
-import { validate } from "./validate.ts";
+import { validate } from "./input.ts";
 
 /** The surfaces that one service answers, the probes included. */
-export type SurfacesOf<S extends ServiceName> = {
+type SurfacesOf<S extends ServiceName> = {
   [Id in SurfaceId]: (typeof SURFACES)[Id]["service"] extends S | "each" ? Id : never;
 }[SurfaceId];
 
 /** What a handler finds in `ctx.state`. */
-export interface SurfaceState<Id extends SurfaceId = SurfaceId> {
+interface SurfaceState<Id extends SurfaceId = SurfaceId> {
   surfaceId: Id;
   surface: Surface;
   /** Set once a valid API key was found: its name in the keys file, never the key. */

@@ -8,13 +8,9 @@ import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
 import type { Certificate, Pair } from "./certificate.ts";
 import { clientAddress, networkOf } from "./client-address.ts";
-import { type ConnectionBounds, FEW_CONNECTIONS } from "./connection-bounds.ts";
-import { detachFromHttp } from "./handed-over.ts";
-import { Handshakes } from "./handshakes.ts";
-import { PlainConnections } from "./plain-connections.ts";
+import { type ConnectionBounds, FEW_CONNECTIONS, PlainConnections } from "./connections.ts";
 import { problemOf, rawProblem } from "./problem.ts";
 import { RequestQueue } from "./request-queue.ts";
-import { refusalOfRequest } from "./request-rules.ts";
 
 /** Takes over the socket, or ends it with a refusal. */
 export type TakeUpgrade = (req: http.IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -290,4 +286,86 @@ function sendProblem(res: http.ServerResponse, error: ServiceError): void {
 function refuseSocket(socket: Socket, error: ServiceError): void {
   socket.write(rawProblem(error));
   socket.destroySoon();
+}
+
+/** Source: RFC 3986, section 3.2.2. */
+const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]*)?$/;
+
+/** Why a request is refused whatever it asks for, or null: then its target is in origin-form. */
+function refusalOfRequest(req: http.IncomingMessage): ServiceError | null {
+  if (!hasOneHost(req)) return new ServiceError("invalid_request", { detail: "One valid Host field is required." });
+  const target = originForm(req.url ?? "");
+  if (target === null) return new ServiceError("not_found");
+  req.url = target;
+  return null;
+}
+
+/**
+ * With two of them, a proxy may have gone by the other one. An upgrade needs one whatever its version.
+ * Source: RFC 9112, section 3.2; RFC 6455, section 4.2.1.
+ */
+function hasOneHost({ rawHeaders, headers, httpVersion }: http.IncomingMessage): boolean {
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === 4 && name.toLowerCase() === "host") count += 1;
+  }
+  if (count === 0) return httpVersion === "1.0" && headers.upgrade === undefined;
+  return count === 1 && HOST.test(headers.host ?? "");
+}
+
+/**
+ * Reads a request target as path and query: `/health?x=1`. Null for what no surface can answer: `*`, an authority, a
+ * fragment, a backslash, raw white space or non-ASCII. Dot segments, double slashes and escapes are left as they are: if one
+ * of edge, dispatcher and router resolved them, the others would check another path than the one that is answered.
+ * The absolute form is accepted and its authority ignored. Source: RFC 9112, section 3.2.
+ */
+function originForm(target: string): string | null {
+  const path = target.replace(/^https?:\/\/[^/?#\\]+/i, "");
+  const rooted = path === "" || path.startsWith("?") ? `/${path}` : path;
+  return /^\/[\x21\x22\x24-\x5b\x5d-\x7e]*$/.test(rooted) ? rooted : null;
+}
+
+/**
+ * The sockets whose TLS handshake is under way. Node does not say which of them one that has ended was of; their two addresses and
+ * ports do, and are forgotten then.
+ */
+class Handshakes {
+  readonly #sockets = new Map<string, { readonly socket: Socket; readonly closed: () => void }>();
+
+  begun(socket: Socket): void {
+    const ends = endsOf(socket);
+    const closed = () => {
+      if (this.#sockets.get(ends)?.socket === socket) this.#sockets.delete(ends);
+    };
+    this.#sockets.set(ends, { socket, closed });
+    socket.once("close", closed);
+  }
+
+  /** @param secured what the handshake led to. @returns the socket below it. */
+  ended(secured: Socket): Socket | undefined {
+    const ends = endsOf(secured);
+    const begun = this.#sockets.get(ends);
+    if (begun === undefined) return undefined;
+    this.#sockets.delete(ends);
+    begun.socket.off("close", begun.closed);
+    return begun.socket;
+  }
+}
+
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
+
+/**
+ * Frees what Node keeps on a socket for as long as it is open, though its server has handed it over: the timer of its timeout,
+ * which is stopped and never started again, and the address of its client, which nobody may keep. Of tens of thousands of
+ * websockets these are 300 bytes each. Node documents neither: a test looks for both.
+ */
+function detachFromHttp(socket: Socket): void {
+  socket.setTimeout(0);
+  const timer = Object.getOwnPropertySymbols(socket).find(({ description }) => description === "timeout");
+  const remains = socket as unknown as Record<symbol | string, unknown>;
+  if (timer !== undefined) remains[timer] = null;
+  if (remains._peername !== undefined) remains._peername = undefined;
 }

@@ -1,5 +1,7 @@
+import type Koa from "koa";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { ServiceName } from "relay-protocol/contract/surface.ts";
+import type { ErrorCode } from "relay-protocol/wire/errors.ts";
 import { type CounterName, type GaugeName, type HistogramName, METRICS, type MetricEntry } from "./catalogue.ts";
 
 /** Counts by label values, kept as plain numbers until a scrape: prom-client's `inc` would cost more on the hot path. */
@@ -99,4 +101,58 @@ export class ServiceMetrics {
 function labelled(names: readonly string[], values: string): Record<string, string> {
   const parts = values.split(" ");
   return Object.fromEntries(names.map((name, index) => [name, parts[index] ?? ""]));
+}
+
+/**
+ * Counts HTTP answers by surface and status, and refusals by code, and times them by group. Surface and group are `none` where the path
+ * has none.
+ */
+export function observeAnswers(metrics: ServiceMetrics, app: Koa): void {
+  const requests = metrics.counter("relay_http_requests_total");
+  const seconds = metrics.histogram("relay_http_request_seconds");
+  const refusals = metrics.counter("relay_refusals_total");
+  app.on("answered", (ctx: Koa.Context, code: ErrorCode | null, tookMs: number) => {
+    requests.add(`${ctx.state.surfaceId ?? "none"} ${ctx.status}`);
+    seconds.observe(tookMs / 1000, ctx.state.surface?.group ?? "none");
+    if (code !== null) refusals.add(code);
+  });
+}
+
+/** Keys that have a series of their own in the metrics. */
+const MAX_NAMED = 50;
+const OTHER = "other other";
+
+/**
+ * How often requests of each key, or issuer, were refused, for the operator: those that are refused most have a series
+ * each, all others share `other`. Ids come from the keys file, and only what a key's holder sent is counted: nobody makes
+ * another's key stand out, or a label. Source: docs/security.md#limits.
+ */
+export class KeyRefusals {
+  /** By kind and id; as many as the keys file has had. */
+  readonly #counts = new Map<string, number>();
+  readonly #named = new Set<string>();
+  /** Never falls: a counter that fell would be read as one that began anew. */
+  #others = 0;
+
+  /** @param labels kind and id of a record in the keys file, proven by the request. */
+  add(labels: string): void {
+    const count = (this.#counts.get(labels) ?? 0) + 1;
+    this.#counts.set(labels, count);
+    if (this.#named.has(labels)) return;
+    if (this.#named.size === MAX_NAMED && !this.#displaceBy(count)) this.#others += 1;
+    else this.#named.add(labels);
+  }
+
+  /** Counts by label values, as ServiceMetrics takes them. */
+  *[Symbol.iterator](): Generator<[string, number]> {
+    for (const labels of this.#named) yield [labels, this.#counts.get(labels) ?? 0];
+    if (this.#others > 0) yield [OTHER, this.#others];
+  }
+
+  /** Takes the series of the key with the lowest count when that is lower than this one. */
+  #displaceBy(count: number): boolean {
+    const counts = Array.from(this.#named, (labels) => ({ labels, count: this.#counts.get(labels) ?? 0 }));
+    const least = counts.reduce((a, b) => (b.count < a.count ? b : a));
+    return least.count < count && this.#named.delete(least.labels);
+  }
 }

@@ -9,7 +9,7 @@ import {
   TraceFlags,
   trace,
 } from "@opentelemetry/api";
-import { parseTraceParent, setGlobalErrorHandler } from "@opentelemetry/core";
+import { ExportResultCode, parseTraceParent, setGlobalErrorHandler } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import {
   detectResources,
@@ -20,13 +20,13 @@ import {
 import {
   BatchSpanProcessor,
   ParentBasedSampler,
+  type ReadableSpan,
+  type SpanExporter,
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Logger } from "../logging.ts";
-import { BoundedExporter } from "./bounded-exporter.ts";
 import type { SpanAttributes, SpanOptions, Tracer, TraceSpan } from "./span.ts";
-import { WallClock } from "./wall-clock.ts";
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER } as const;
 /** Spans that wait to be sent; further ones are dropped. */
@@ -158,4 +158,60 @@ function reportFaults(logger: Logger, endpoint: string): void {
 /** A collector words part of it. */
 function shortened(text: string): string {
   return text.slice(0, MOST_CHARACTERS);
+}
+
+type Done = Parameters<SpanExporter["export"]>[1];
+
+/**
+ * An exporter of which each call ends in time. OpenTelemetry's waits for as long as a byte comes now and then, and for ever where a
+ * collector answers with another protocol; thirty such calls, and it takes no more. So one that was late is left, and another takes its place.
+ */
+export class BoundedExporter implements SpanExporter {
+  readonly #make: () => SpanExporter;
+  readonly #withinMs: number;
+  #exporter: SpanExporter;
+
+  constructor(make: () => SpanExporter, withinMs: number) {
+    this.#make = make;
+    this.#withinMs = withinMs;
+    this.#exporter = make();
+  }
+
+  export(spans: ReadableSpan[], done: Done): void {
+    const late = setTimeout(() => {
+      this.#exporter = this.#make();
+      end({ code: ExportResultCode.FAILED, error: new Error(`no answer within ${this.#withinMs} ms`) });
+    }, this.#withinMs);
+    late.unref();
+    let hasEnded = false;
+    const end: Done = (result) => {
+      clearTimeout(late);
+      if (!hasEnded) done(result);
+      hasEnded = true;
+    };
+    this.#exporter.export(spans, end);
+  }
+
+  async forceFlush(): Promise<void> {
+    await this.#exporter.forceFlush?.();
+  }
+
+  async shutdown(): Promise<void> {
+    await this.#exporter.shutdown();
+  }
+}
+
+/** How far the clock of the machine may go from where it was last seen until it is asked again: more is a step, or a suspended machine. */
+const STEP_MS = 5;
+
+/** Monotonic times as Unix ms, in their order while nobody sets the clock. */
+export class WallClock {
+  #offset = Date.now() - performance.now();
+
+  /** @param monotonicMs of `performance.now()`. @returns Unix ms, with a fraction. */
+  at(monotonicMs: number): number {
+    const offset = Date.now() - performance.now();
+    if (Math.abs(offset - this.#offset) > STEP_MS) this.#offset = offset;
+    return this.#offset + monotonicMs;
+  }
 }

@@ -3,7 +3,7 @@ import type { Logger } from "../logging.ts";
 import type { SpanOptions, Tracer, TraceSpan } from "./span.ts";
 
 /** Settings of tracing. Source: README.md#settings. */
-export interface TracingSettings {
+interface TracingSettings {
   readonly otelExporterOtlpEndpoint: string | undefined;
   readonly otelTracesSamplerArg: number;
   readonly otelSdkDisabled: boolean;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { until } from "../../../../test/support/until.ts";
 import { AdminKey } from "../../src/admin/key.ts";
-import { FileFollower } from "../../src/file-follower.ts";
+import { FileFollower } from "../../src/files.ts";
 
 const KEY = "a-key.of:32~visible!ASCII_letters";
 const OTHER = KEY.toUpperCase();

@@ -9,9 +9,7 @@ import { freePort } from "../../../../test/support/free-port.ts";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { watchLeaks } from "../../../../test/support/until.ts";
 import { AdminKey } from "../../src/admin/key.ts";
-import { AdminError } from "../../src/admin/refusal.ts";
-import { adminRoute } from "../../src/admin/route.ts";
-import { AdminServer } from "../../src/admin/server.ts";
+import { AdminError, AdminServer, adminRoute } from "../../src/admin/server.ts";
 import { createLogger } from "../../src/logging.ts";
 
 const KEY = "k".repeat(32);

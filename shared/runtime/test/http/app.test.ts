@@ -2,8 +2,7 @@ import { describe, expect, jest, test } from "@jest/globals";
 import type Koa from "koa";
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
 import { seriesIn } from "../../../../test/support/http.ts";
-import { observeAnswers } from "../../src/metrics/observe-answers.ts";
-import { ServiceMetrics } from "../../src/metrics/service-metrics.ts";
+import { observeAnswers, ServiceMetrics } from "../../src/metrics/service-metrics.ts";
 import { serve, useServer } from "./kit.ts";
 
 const handlers: Record<string, (ctx: Koa.Context) => void> = {

@@ -5,7 +5,7 @@ import { describe, expect, test } from "@jest/globals";
 import { SimpleSendRequest } from "relay-protocol/contract/requests.ts";
 import type { Problem } from "relay-protocol/contract/responses.ts";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
-import { readBody, readJson } from "../../src/http/body.ts";
+import { readBody, readJson } from "../../src/http/input.ts";
 import { exchange, useServer } from "./kit.ts";
 
 const good = { from: "agent://alice", to: "agent://bob", message: "hi" };

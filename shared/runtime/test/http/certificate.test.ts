@@ -7,7 +7,7 @@ import { seriesIn } from "../../../../test/support/http.ts";
 import { markedUtf8, temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { until } from "../../../../test/support/until.ts";
 import { Certificate, observeCertificate, type Pair } from "../../src/http/certificate.ts";
-import { serveOverHttp } from "../../src/http/http-service.ts";
+import { serveOverHttp } from "../../src/http/service.ts";
 import { createLogger } from "../../src/logging.ts";
 import { ServiceMetrics } from "../../src/metrics/service-metrics.ts";
 

@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { until } from "../../../../test/support/until.ts";
-import { type ConnectionBounds, connectionBounds } from "../../src/http/connection-bounds.ts";
+import { type ConnectionBounds, connectionBounds } from "../../src/http/connections.ts";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
 import { createLogger } from "../../src/logging.ts";
 import type { LimitName } from "../../src/metrics/catalogue.ts";

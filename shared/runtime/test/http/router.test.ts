@@ -3,8 +3,8 @@ import { PRIVACY } from "relay-protocol/contract/reports/common.ts";
 import { FeedbackRequest } from "relay-protocol/contract/requests.ts";
 import type { Surface } from "relay-protocol/contract/surface.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
-import { readBody } from "../../src/http/body.ts";
-import { healthHandler } from "../../src/http/health.ts";
+import { healthHandler } from "../../src/http/app.ts";
+import { readBody } from "../../src/http/input.ts";
 import {
   type Handler,
   type Handlers,

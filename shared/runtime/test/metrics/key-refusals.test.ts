@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { KeyRefusals } from "../../src/metrics/key-refusals.ts";
+import { KeyRefusals } from "../../src/metrics/service-metrics.ts";
 
 const MAX_NAMED = 50;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { IssuedTokens } from "../../src/verification/issued-tokens.ts";
+import { IssuedTokens } from "../../src/verification/envelope-verifier.ts";
 
 /** So many fill half of what is remembered. */
 const HALF = 7500;

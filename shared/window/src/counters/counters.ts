@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { categoryOf, type FeedbackRequest, sentimentOf } from "relay-protocol/contract/requests.ts";
 import { type SurfaceId, surfaceLabelOf } from "relay-protocol/contract/surfaces.ts";
 import { WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
-import { anonymousId } from "relay-runtime/anonymous-id.ts";
+import { anonymousId } from "relay-runtime/http/client-address.ts";
 import type { OnAnswer } from "relay-runtime/http/router.ts";
 import type { Service } from "relay-runtime/lifecycle.ts";
 import { controlKeys } from "../redis/keys.ts";
@@ -70,7 +70,7 @@ export class Counters implements Service {
     this.act(surface, visitor);
   }
 
-  /** Adds an action to the visitor's journey. @param visitor keyed hash (runtime/anonymous-id.ts). */
+  /** Adds an action to the visitor's journey. @param visitor keyed hash (`anonymousId`). */
   act(surface: SurfaceId, visitor: string): void {
     const { journeys, visitors } = this.#gathering;
     journeys.add(visitor, surface, performance.now());

@@ -1,8 +1,7 @@
 import RateLimiterRedis from "rate-limiter-flexible/lib/RateLimiterRedis.js";
 import RateLimiterRes from "rate-limiter-flexible/lib/RateLimiterRes.js";
 import { rateRefusal, ServiceError } from "relay-protocol/contract/refusals.ts";
-import { anonymousId } from "relay-runtime/anonymous-id.ts";
-import { networkOf } from "relay-runtime/http/client-address.ts";
+import { anonymousId, networkOf } from "relay-runtime/http/client-address.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { partitionOf } from "../redis/partitions.ts";

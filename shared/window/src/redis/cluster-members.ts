@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { nodeUrlsOf } from "relay-runtime/addresses.ts";
 import type { Logger } from "relay-runtime/logging.ts";
-import { nodeUrlsOf } from "relay-runtime/redis-url.ts";
 import { BoundedRedis, clientOptions } from "./client.ts";
 import { isCutOff, LinkDownError, LinkState } from "./link-state.ts";
 import {

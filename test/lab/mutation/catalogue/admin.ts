@@ -50,7 +50,7 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a pipe in the place of a file is not waited for",
-    file: "shared/runtime/src/regular-file.ts",
+    file: "shared/runtime/src/files.ts",
     find: "if (!stats.isFile())",
     replace: "if (false)",
     tests: ["shared/runtime/test/regular-file.test.ts", "shared/runtime/test/key-store.test.ts"],
@@ -64,7 +64,7 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "what the audit log could not write does not wait without bound",
-    file: "shared/runtime/src/line-file.ts",
+    file: "shared/runtime/src/audit-log.ts",
     find: "if (this.#waitingBytes + bytes > MOST_WAITING_BYTES)",
     replace: "if (false)",
     tests: ["shared/runtime/test/line-file.test.ts"],

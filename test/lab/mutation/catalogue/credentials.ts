@@ -7,7 +7,7 @@ const JUDGING = ["shared/protocol/test/signing/issuers.test.ts"];
 const STEPS = ["shared/protocol/test/intake/credential-step.test.ts"];
 const VERIFIER = "shared/runtime/src/verification/envelope-verifier.ts";
 const VERIFYING = ["shared/runtime/test/verification/envelope-verifier.test.ts"];
-const TOKENS = "shared/runtime/src/verification/issued-tokens.ts";
+const TOKENS = "shared/runtime/src/verification/envelope-verifier.ts";
 const REMEMBERING = ["shared/runtime/test/verification/issued-tokens.test.ts"];
 const CONFORMANCE = ["test/conformance/credentials.test.ts"];
 
@@ -239,7 +239,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a public relay has no name of its machine",
-    file: "shared/runtime/src/relay-hosts.ts",
+    file: "shared/runtime/src/addresses.ts",
     find: "!LOOPBACK.includes(hostname)",
     replace: "hostname !== null",
     tests: ["shared/runtime/test/relay-hosts.test.ts"],

@@ -36,14 +36,14 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "as many keys as have a series of their own",
-    file: "shared/runtime/src/metrics/key-refusals.ts",
+    file: "shared/runtime/src/metrics/service-metrics.ts",
     find: "this.#named.size === MAX_NAMED",
     replace: "this.#named.size === 1e9",
     tests: ["shared/runtime/test/metrics/key-refusals.test.ts"],
   },
   {
     name: "a contact is an address and no other text",
-    file: "shared/runtime/src/setting-rules.ts",
+    file: "shared/runtime/src/addresses.ts",
     find: "if (!/^(?:https:",
     replace: "if (false && !/^(?:https:",
     tests: ["shared/runtime/test/settings.test.ts"],

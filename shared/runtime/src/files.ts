@@ -1,9 +1,71 @@
-import { stat } from "node:fs/promises";
+import { constants, type Stats } from "node:fs";
+import { open, stat } from "node:fs/promises";
+
+/** What is wrong with a text that is not decoded. It goes on a sentence that begins with the name of the file. */
+const NOT_UTF_8 = "is not UTF-8; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
+
+/**
+ * The text of a file, or of standard input, that a person or their program wrote, without a byte order mark of UTF-8.
+ * Undefined for UTF-16, and for what is no UTF-8.
+ */
+export function decodeText(bytes: Uint8Array): string | undefined {
+  if (isUtf16(bytes)) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of UTF-16: a byte order mark, as `>` of Windows PowerShell writes, or an ASCII character first, as in JSON. */
+function isUtf16(bytes: Uint8Array): boolean {
+  const [first, second] = bytes;
+  const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+  return isMarked || (second !== undefined && (first === 0) !== (second === 0));
+}
+
+/**
+ * The text of a file that a command reads, or of standard input.
+ * @param origin what the bytes were read from, at the beginning of a sentence.
+ * @throws {Error} for what is no UTF-8, with what to do.
+ */
+export function textIn(bytes: Uint8Array, origin: string): string {
+  const text = decodeText(bytes);
+  if (text !== undefined) return text;
+  throw new Error(`${origin} ${NOT_UTF_8}.`);
+}
+
+/** A file cannot be read. The message goes on a sentence that begins with its name, and holds nothing of its text. */
+export class FileError extends Error {}
+
+interface RegularFile {
+  readonly text: string;
+  readonly stats: Stats;
+}
+
+/**
+ * Reads a file that the operator names, at start or while a service runs. A pipe would be waited for, by a thread that no stop ends; a
+ * file far larger than any that is meant would take memory and event loop.
+ * @throws {FileError} when it cannot be read, is no regular file, or is larger than `mostBytes`, or is no UTF-8.
+ */
+export async function readRegularFile(path: string, mostBytes: number): Promise<RegularFile> {
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(unreadable);
+  const stats = await file.stat().catch(unreadable);
+  if (!stats.isFile()) throw new FileError("is not a regular file");
+  if (stats.size > mostBytes) throw new FileError(`is larger than ${mostBytes} bytes`);
+  const text = decodeText(await file.readFile().catch(unreadable));
+  if (text === undefined) throw new FileError(NOT_UTF_8);
+  return { text, stats };
+}
+
+function unreadable({ code }: NodeJS.ErrnoException): never {
+  throw new FileError(`cannot be read (${code})`);
+}
 
 /** How often files are looked at; a change is in force within 5 s. */
 export const FILE_POLL_MS = 1000;
 
-export interface FileFollowerOptions<Content> {
+interface FileFollowerOptions<Content> {
   /** Read together: a change of any of them is one of all. */
   readonly paths: readonly string[];
   /** Throws what `failed` takes. */

@@ -1,12 +1,16 @@
+import { once } from "node:events";
 import type { RequestListener } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
 import type { Registry } from "prom-client";
-import type { Service } from "../lifecycle.ts";
-import type { Logger } from "../logging.ts";
+import { type ProcessLike, runService, type Service } from "../lifecycle.ts";
+import { createLogger, type Logger, type LogLevel } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
 import { MetricsServer } from "../metrics/server.ts";
 import type { ServiceMetrics } from "../metrics/service-metrics.ts";
+import type { Environment } from "../settings.ts";
+import { SETTINGS } from "../settings-catalogue.ts";
 import { certificateOf, observeCertificate } from "./certificate.ts";
-import { type ConnectionSettings, connectionBounds } from "./connection-bounds.ts";
+import { type ConnectionSettings, connectionBounds, withinOpenFiles } from "./connections.ts";
 import { HttpServer, type TakeUpgrade } from "./server.ts";
 
 /** A service that answers HTTP requests; the server that hands them over is not its own. */
@@ -21,7 +25,7 @@ export interface HttpService extends Service {
 }
 
 /** What the server of a service is told. */
-export interface ServerSettings extends ConnectionSettings {
+interface ServerSettings extends ConnectionSettings {
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number | undefined;
@@ -70,4 +74,45 @@ export function metricsServer(
 ): MetricsServer | undefined {
   const { host, metricsPort: port, logger } = options;
   return port === undefined ? undefined : new MetricsServer({ services, host, port, logger });
+}
+
+type OfService = ServerSettings & { readonly logLevel: LogLevel };
+
+/** A service that is yet to be made. Both functions throw SettingsError. */
+interface HttpServiceRecipe<Settings extends OfService> {
+  readonly name: string;
+  readonly read: (env: Environment) => Settings;
+  readonly create: (settings: Settings, options: { readonly logger: Logger }) => HttpService;
+}
+
+/** Runs one service in a process and on a port of its own, until SIGTERM or SIGINT. */
+export async function runHttpService<Settings extends OfService>(
+  host: ProcessLike,
+  { name, read, create }: HttpServiceRecipe<Settings>,
+): Promise<void> {
+  const port = host.env.PORT === "0" ? await freePort(host.env.HOST || SETTINGS.HOST.default) : host.env.PORT;
+  await runService(host, (env) => {
+    const asked = read({ ...env, PORT: port });
+    const logger = createLogger({ service: name, level: asked.logLevel });
+    const settings = withinOpenFiles(asked, logger);
+    return { service: serveOverHttp(create(settings, { logger }), settings, logger), logger };
+  });
+}
+
+/**
+ * For PORT=0: a port that nobody listens on, known before the service is made, which names its own address in what it
+ * publishes. Should another process take it in between, the start fails as with any port that is in use.
+ */
+async function freePort(host: string): Promise<string> {
+  const server = createServer();
+  try {
+    await once(server.listen(0, host), "listening");
+  } catch {
+    // An address that this machine does not have: the server of the service says so.
+    return "0";
+  }
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return String(port);
 }

@@ -1,9 +1,111 @@
+import { readdirSync, readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
+import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
-import { AddressHash } from "./address-hash.ts";
-import type { ConnectionBounds } from "./connection-bounds.ts";
+import { SettingsError } from "../settings.ts";
+import { AddressHash } from "./client-address.ts";
+
+/** How many connections a server holds, and for how long. Source: docs/protocol.md#limits. */
+export interface ConnectionBounds {
+  /** Plain HTTP connections: those that are not websockets, or not yet. 0 = no limit. */
+  readonly plain: number;
+  /** Those of one client address; 0 = no limit. */
+  readonly plainPerAddress: number;
+  /** Websockets, which their owner refuses beyond it. */
+  readonly websockets: number;
+  /** Ms without a request after which a connection is closed. */
+  readonly idleMs: number;
+}
+
+/** What the bounds are made of. */
+export interface ConnectionSettings {
+  readonly httpConnections: number;
+  readonly connectionsPerAddress: number;
+  readonly trustedProxyHops: number;
+  /** Only of a service that takes websockets. */
+  readonly maxConnections?: number;
+}
+
+/** Longer than the 60 s of proxies, so that the relay never closes a connection on which one sends a request. */
+const IDLE_BEHIND_PROXY_MS = 65_000;
+const IDLE_MS = 10_000;
+
+/** Of a server that few ask, such as that of the metrics. */
+export const FEW_CONNECTIONS: ConnectionBounds = {
+  plain: 32,
+  plainPerAddress: 0,
+  websockets: 0,
+  idleMs: IDLE_BEHIND_PROXY_MS,
+};
+
+/** Behind a proxy every connection has the proxy's address: the bound by address is the proxy's there. */
+export function connectionBounds(settings: ConnectionSettings): ConnectionBounds {
+  const { httpConnections, connectionsPerAddress, trustedProxyHops, maxConnections = 0 } = settings;
+  const isDirect = trustedProxyHops === 0;
+  return {
+    plain: httpConnections,
+    plainPerAddress: isDirect ? connectionsPerAddress : 0,
+    websockets: maxConnections,
+    idleMs: isDirect ? IDLE_MS : IDLE_BEHIND_PROXY_MS,
+  };
+}
+
+/** Descriptors for all that is no client's connection: Redis, the keys file, the metrics. */
+const RESERVED = 64;
+/** Connections of the admin listener, which has one socket besides. */
+export const ADMIN_CONNECTIONS = 512;
+/** Connections without which there is nothing to serve. */
+const FEWEST = 32;
+/** Of too few descriptors, the share of plain HTTP where there are websockets too. */
+const HTTP_SHARE = 0.25;
+
+type Bounded = Pick<ConnectionSettings, "httpConnections" | "maxConnections">;
+type Counted = Bounded & { readonly adminPort?: number | undefined };
+
+/**
+ * The settings with no more connections than there are file descriptors for. A process without a descriptor left takes each
+ * connection only to close it, and Node tells nobody (EMFILE): it must never come to that.
+ * @throws {SettingsError} when there are too few to serve at all.
+ */
+export function withinOpenFiles<Settings extends Counted>(
+  settings: Settings,
+  logger: Logger,
+  level: "warn" | "info" = "warn",
+): Settings {
+  const files = openFiles();
+  if (files === null) return settings;
+  const reserved = files.open + RESERVED + (settings.adminPort === undefined ? 0 : ADMIN_CONNECTIONS + 1);
+  const fewest = reserved + FEWEST;
+  if (files.limit < fewest) throw new SettingsError([`the limit of open files (ulimit -n) must be at least ${fewest}`]);
+  const bounds = fitted(settings, files.limit - reserved);
+  if (bounds === null) return settings;
+  logger[level](
+    { openFiles: files.limit, ...bounds },
+    "the limit of open files allows fewer connections than the settings",
+  );
+  return { ...settings, ...bounds };
+}
+
+/** What becomes of the bounds when only so many connections can be had; null when that is enough. */
+export function fitted({ httpConnections, maxConnections }: Bounded, available: number): Bounded | null {
+  const plain = httpConnections || Number.POSITIVE_INFINITY;
+  if (plain + (maxConnections ?? 0) <= available) return null;
+  if (maxConnections === undefined) return { httpConnections: available };
+  const forHttp = Math.min(plain, Math.max(Math.floor(available * HTTP_SHARE), available - maxConnections));
+  return { httpConnections: forHttp, maxConnections: Math.min(maxConnections, available - forHttp) };
+}
+
+/** How many descriptors the process may have, and has; null where the system does not say. Node has raised the limit already. */
+function openFiles(): { readonly limit: number; readonly open: number } | null {
+  try {
+    const [, limit] = /^Max open files +([0-9]+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return limit === undefined ? null : { limit: Number(limit), open: readdirSync("/proc/self/fd").length };
+  } catch {
+    return null;
+  }
+}
 
 /** Every answer is due within a second: one that takes longer waits for its client. */
 const OVERDUE_MS = 2000;

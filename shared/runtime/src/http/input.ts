@@ -2,14 +2,13 @@ import { MIMEType } from "node:util";
 import type Koa from "koa";
 import { koaBody } from "koa-body";
 import { ServiceError } from "relay-protocol/contract/refusals.ts";
-import { isRefusal, type Refusal } from "relay-protocol/intake/refusal.ts";
+import { IN_PLAIN_WORDS, isRefusal, namedFieldErrors, type Refusal } from "relay-protocol/intake/refusal.ts";
 import { decode } from "relay-protocol/intake/steps.ts";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import type { z } from "zod";
-import { validate } from "./validate.ts";
 
 /** A JSON body: its text as it was sent, and its value. */
-export interface JsonBody {
+interface JsonBody {
   readonly text: string;
   readonly value: unknown;
 }
@@ -98,4 +97,14 @@ async function bytesOf(ctx: Koa.Context): Promise<Buffer | undefined> {
     throw new ServiceError((error as { status?: unknown }).status === 413 ? "body_too_large" : "malformed_json");
   }
   return (ctx.request as { body?: unknown }).body as Buffer | undefined;
+}
+
+/**
+ * The value that a client sent, as the schema outputs it.
+ * @throws ServiceError `invalid_request` with the invalid fields, unknown ones by name; it holds no value.
+ */
+export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const result = schema.safeParse(value, IN_PLAIN_WORDS);
+  if (!result.success) throw new ServiceError("invalid_request", { errors: namedFieldErrors(result.error) });
+  return result.data;
 }
