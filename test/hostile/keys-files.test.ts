@@ -1,6 +1,7 @@
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, jest, test } from "@jest/globals";
+import { FILE_TIMES } from "relay-runtime/files.ts";
 import { KeyStore } from "relay-runtime/key-store.ts";
 import { SettingsError } from "relay-runtime/settings.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
@@ -25,7 +26,9 @@ const NAMES_A_PLACE =
   /(?:signing_keys|api_keys)(?:\.\d+(?:\.[a-z0-9_ .]+)?)?: |\(root\): |unknown field: |not JSON|is not UTF-8/;
 
 const folder = given(() => temporaryFolder());
+beforeAll(() => void jest.replaceProperty(FILE_TIMES, "pollMs", 1));
 afterAll(async () => {
+  jest.restoreAllMocks();
   await folder[Symbol.asyncDispose]();
 });
 
@@ -35,7 +38,6 @@ function storeOf(errors: unknown[] = []): KeyStore {
   return new KeyStore({
     path: keysFile(),
     logger: { info: () => {}, error: (line: unknown) => void errors.push(line) },
-    pollMs: 1,
   });
 }
 

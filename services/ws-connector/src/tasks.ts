@@ -1,5 +1,5 @@
 import { CONNECTION_LIMITS } from "relay-protocol/wire/limits.ts";
-import { FILE_POLL_MS } from "relay-runtime/files.ts";
+import { FILE_TIMES } from "relay-runtime/files.ts";
 import { leaseConnections } from "relay-window/channel/pod-channel.ts";
 import { RELEASE_RETRY_MS } from "relay-window/presence/routes.ts";
 import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
@@ -31,7 +31,7 @@ export function createTasks({ redis, connections, quota, outboxBudget, ...parts 
   const shareLeases = new ShareLeases(shares, connections.rates);
   /** The interval in ms, and what runs then. A promise that it returns never rejects. */
   const tasks: readonly (readonly [everyMs: number, run: () => unknown])[] = [
-    [FILE_POLL_MS, () => parts.revocation.checkExpiry()],
+    [FILE_TIMES.pollMs, () => parts.revocation.checkExpiry()],
     [CONNECTION_LIMITS.silenceCheckMs, () => connections.checkSilence()],
     [CONNECTION_LIMITS.opensWindowMs, () => quota.forgetClosed(performance.now())],
     [OUTBOX_CHECK_MS, () => outboxBudget.check()],

@@ -63,7 +63,7 @@ function unreadable({ code }: NodeJS.ErrnoException): never {
 }
 
 /** How often files are looked at; a change is in force within 5 s. */
-export const FILE_POLL_MS = 1000;
+export const FILE_TIMES: { readonly pollMs: number } = { pollMs: 1000 };
 
 interface FileFollowerOptions<Content> {
   /** Read together: a change of any of them is one of all. */
@@ -76,7 +76,6 @@ interface FileFollowerOptions<Content> {
   readonly failed: (error: unknown) => void;
   /** After `failed` they are in use again, changed or not. */
   readonly recovered?: () => void;
-  readonly pollMs?: number | undefined;
 }
 
 /** Reads files, and reads them again when they change. */
@@ -113,7 +112,7 @@ export class FileFollower<Content> {
   /** The next poll is scheduled when the last one has ended, so that polls never overlap. */
   #schedule(): void {
     if (!this.#running) return;
-    this.#timer = setTimeout(() => void this.#poll(), this.#options.pollMs ?? FILE_POLL_MS).unref();
+    this.#timer = setTimeout(() => void this.#poll(), FILE_TIMES.pollMs).unref();
   }
 
   async #poll(): Promise<void> {

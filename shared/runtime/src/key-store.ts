@@ -21,11 +21,9 @@ export class KeyStore {
   constructor({
     path,
     logger,
-    pollMs,
   }: {
     path: string;
     logger: Pick<Logger, "info" | "error">;
-    pollMs?: number;
   }) {
     this.#logger = logger;
     this.#file = new FileFollower({
@@ -34,7 +32,6 @@ export class KeyStore {
       loaded: (ring, isFirst) => this.#load(ring, isFirst),
       failed: (error) => this.#report(error),
       recovered: () => logger.info("keys file valid again"),
-      pollMs,
     });
   }
 

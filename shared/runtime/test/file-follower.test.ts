@@ -1,9 +1,12 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
-import { FileFollower } from "../src/files.ts";
+import { FILE_TIMES, FileFollower } from "../src/files.ts";
+
+beforeEach(() => void jest.replaceProperty(FILE_TIMES, "pollMs", 2));
+afterEach(() => void jest.restoreAllMocks());
 
 test("Files count as in use again only when their new content was taken, and are read again until it is", async () => {
   await using folder = await temporaryFolder();
@@ -21,7 +24,6 @@ test("Files count as in use again only when their new content was taken, and are
     },
     failed: (error) => void events.push((error as Error).message),
     recovered: () => void events.push("recovered"),
-    pollMs: 2,
   });
   await follower.start();
   await writeFile(`${path}.new`, "second");
@@ -48,7 +50,6 @@ test("Files that change while they are read are read again, and taken once", asy
     failed: (error) => {
       throw error;
     },
-    pollMs: 2,
   });
   await follower.start();
   follower.stop();

@@ -3,8 +3,9 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { markedUtf8, utf16le } from "../../../test/support/temporary-folder.ts";
+import { FILE_TIMES } from "../src/files.ts";
 import { KeyStore } from "../src/key-store.ts";
 import { SettingsError } from "../src/settings.ts";
 
@@ -23,6 +24,7 @@ let onError: () => void;
 let logger: ConstructorParameters<typeof KeyStore>[0]["logger"];
 
 beforeEach(async () => {
+  jest.replaceProperty(FILE_TIMES, "pollMs", 2);
   folder = await mkdtemp(join(tmpdir(), "relay-keys-"));
   path = join(folder, "keys.json");
   const lines: object[] = [];
@@ -36,11 +38,12 @@ beforeEach(async () => {
       onError();
     },
   };
-  store = new KeyStore({ path, logger, pollMs: 2 });
+  store = new KeyStore({ path, logger });
 });
 
 afterEach(async () => {
   store.stop();
+  jest.restoreAllMocks();
   await rm(folder, { recursive: true });
 });
 
@@ -55,7 +58,7 @@ const refused = () =>
 async function aFewLooks(): Promise<void> {
   const other = join(folder, "other.json");
   await writeFile(other, keysFile("0"));
-  const witness = new KeyStore({ path: other, logger: { info: () => {}, error: () => {} }, pollMs: 2 });
+  const witness = new KeyStore({ path: other, logger: { info: () => {}, error: () => {} } });
   await witness.start();
   let seen = () => {};
   witness.onChange(() => seen());
@@ -197,7 +200,7 @@ describe("The key store", () => {
     const mount = join(folder, "mount");
     await mkdir(mount);
     await writeFile(join(mount, "keys.json"), keysFile("one"));
-    const mounted = new KeyStore({ path: join(mount, "keys.json"), logger, pollMs: 2 });
+    const mounted = new KeyStore({ path: join(mount, "keys.json"), logger });
     await mounted.start();
     for (let n = 0; n < 2; n += 1) {
       const refusal = refused();

@@ -11,34 +11,25 @@ const BEARER = /^Bearer +([\x21-\x7e]+)$/i;
 const OF_OTHERS = 0o077;
 const OF_OTHERS_BESIDE_ROOT = 0o037;
 
-/** The file cannot be used. The message holds nothing of it. */
-class AdminKeyError extends Error {
-  constructor(problem: string) {
-    super(`RELAY_ADMIN_KEY_FILE ${problem}`);
-  }
-}
-
 /** The key of the admin listener, as its SHA-256: read at start, and again when its file changes. */
 export class AdminKey {
   readonly #file: FileFollower<Buffer>;
   readonly #logger: Pick<Logger, "info" | "error">;
   #digest: Buffer | undefined;
 
-  constructor(options: { readonly path: string; readonly logger: Pick<Logger, "info" | "error">; pollMs?: number }) {
-    const { path, logger, pollMs } = options;
+  constructor({ path, logger }: { readonly path: string; readonly logger: Pick<Logger, "info" | "error"> }) {
     this.#logger = logger;
     this.#file = new FileFollower({
       paths: [path],
       read: () => readKey(path),
       loaded: (digest, isFirst) => this.#load(digest, isFirst),
       failed: (error) => this.#report(error),
-      pollMs,
     });
   }
 
   /** @throws SettingsError when the file holds no key, or others may read it. */
   async start(): Promise<void> {
-    await this.#file.start().catch(refuseSetting);
+    await this.#file.start();
   }
 
   stop(): void {
@@ -59,23 +50,21 @@ export class AdminKey {
   }
 
   #report(error: unknown): void {
-    if (!(error instanceof AdminKeyError)) throw error;
-    this.#logger.error({ problem: error.message }, "admin key invalid, keeping the current one");
+    if (!(error instanceof SettingsError)) throw error;
+    this.#logger.error({ problem: error.problems[0] }, "admin key invalid, keeping the current one");
   }
 }
 
 async function readKey(path: string): Promise<Buffer> {
   const { text, stats } = await readRegularFile(path, MOST_BYTES).catch((error: FileError) => {
-    throw new AdminKeyError(error.message);
+    throw unusable(error.message);
   });
   const { mode, uid } = stats;
   if ((mode & (uid === 0 ? OF_OTHERS_BESIDE_ROOT : OF_OTHERS)) !== 0) {
-    throw new AdminKeyError(
-      "must be readable by its owner alone (chmod 600), or be of root and readable by its group (0440)",
-    );
+    throw unusable("must be readable by its owner alone (chmod 600), or be of root and readable by its group (0440)");
   }
   const key = KEY_LINE.exec(text)?.[1];
-  if (key === undefined) throw new AdminKeyError(HOLDS_ONE_LINE);
+  if (key === undefined) throw unusable(HOLDS_ONE_LINE);
   return digestOf(key);
 }
 
@@ -83,7 +72,7 @@ function digestOf(key: string): Buffer {
   return hash("sha256", key, "buffer");
 }
 
-function refuseSetting(error: unknown): never {
-  if (!(error instanceof AdminKeyError)) throw error;
-  throw new SettingsError([error.message]);
+/** The message holds nothing of the file. */
+function unusable(problem: string): SettingsError {
+  return new SettingsError([`RELAY_ADMIN_KEY_FILE ${problem}`]);
 }

@@ -19,13 +19,6 @@ interface CertificateFiles {
 const MOST_BYTES = 1_048_576;
 const SETTING_OF = { certFile: "RELAY_TLS_CERT_FILE", keyFile: "RELAY_TLS_KEY_FILE" } as const;
 
-/** The files cannot be used. The message holds nothing of them. */
-class CertificateError extends Error {
-  constructor(file: keyof CertificateFiles, problem: string) {
-    super(`${SETTING_OF[file]} ${problem}`);
-  }
-}
-
 /**
  * The certificate of a server without an edge: read at start, and again when a file changes, so that a renewed one is shown to whoever
  * connects next. Source: docs/operations.md#tls.
@@ -36,21 +29,20 @@ export class Certificate {
   #renewed: (pair: Pair) => void = () => {};
   #pair: Pair | undefined;
 
-  constructor(files: CertificateFiles, logger: Pick<Logger, "info" | "error">, pollMs?: number) {
+  constructor(files: CertificateFiles, logger: Pick<Logger, "info" | "error">) {
     this.#logger = logger;
     this.#files = new FileFollower({
       paths: [files.certFile, files.keyFile],
       read: () => readPair(files),
       loaded: (pair, isFirst) => this.#load(pair, isFirst),
       failed: (error) => this.#report(error),
-      pollMs,
     });
   }
 
   /** @param renewed takes each pair after the first. @throws SettingsError when the first cannot be used. */
   async start(renewed: (pair: Pair) => void): Promise<Pair> {
     this.#renewed = renewed;
-    await this.#files.start().catch(refuseSetting);
+    await this.#files.start();
     return this.#pair as Pair;
   }
 
@@ -74,8 +66,8 @@ export class Certificate {
 
   /** While one file of a new pair is there and the other is not, they do not match yet. */
   #report(error: unknown): void {
-    if (!(error instanceof CertificateError)) throw error;
-    this.#logger.error({ problem: error.message }, "certificate invalid, keeping the current one");
+    if (!(error instanceof SettingsError)) throw error;
+    this.#logger.error({ problem: error.problems[0] }, "certificate invalid, keeping the current one");
   }
 }
 
@@ -101,10 +93,9 @@ export function observeCertificate(metrics: ServiceMetrics, certificate: Certifi
 async function readPair({ certFile, keyFile }: CertificateFiles): Promise<Pair> {
   const [cert, key] = await Promise.all([textOf("certFile", certFile), textOf("keyFile", keyFile)]);
   const leaf = leafOf(cert);
-  if (Date.parse(leaf.validTo) <= Date.now()) throw new CertificateError("certFile", "has expired");
-  if (Date.parse(leaf.validFrom) > Date.now()) throw new CertificateError("certFile", "is not valid yet");
-  if (!leaf.checkPrivateKey(privateKeyOf(key)))
-    throw new CertificateError("keyFile", "is not the key of the certificate");
+  if (Date.parse(leaf.validTo) <= Date.now()) throw unusable("certFile", "has expired");
+  if (Date.parse(leaf.validFrom) > Date.now()) throw unusable("certFile", "is not valid yet");
+  if (!leaf.checkPrivateKey(privateKeyOf(key))) throw unusable("keyFile", "is not the key of the certificate");
   return usable({ cert, key });
 }
 
@@ -114,7 +105,7 @@ function usable(pair: Pair): Pair {
     createSecureContext(pair);
     return pair;
   } catch {
-    throw new CertificateError("certFile", "is not a chain of certificates that TLS can show");
+    throw unusable("certFile", "is not a chain of certificates that TLS can show");
   }
 }
 
@@ -122,26 +113,26 @@ function privateKeyOf(key: string): KeyObject {
   try {
     return createPrivateKey(key);
   } catch {
-    throw new CertificateError("keyFile", "is not a private key in PEM without passphrase");
+    throw unusable("keyFile", "is not a private key in PEM without passphrase");
   }
 }
 
 async function textOf(file: keyof CertificateFiles, path: string): Promise<string> {
   const { text } = await readRegularFile(path, MOST_BYTES).catch((error: FileError) => {
-    throw new CertificateError(file, error.message);
+    throw unusable(file, error.message);
   });
   return text;
 }
 
-function refuseSetting(error: unknown): never {
-  if (!(error instanceof CertificateError)) throw error;
-  throw new SettingsError([error.message]);
+/** The message holds nothing of the files. */
+function unusable(file: keyof CertificateFiles, problem: string): SettingsError {
+  return new SettingsError([`${SETTING_OF[file]} ${problem}`]);
 }
 
 function leafOf(cert: string): X509Certificate {
   try {
     return new X509Certificate(cert);
   } catch {
-    throw new CertificateError("certFile", "is not a certificate in PEM");
+    throw unusable("certFile", "is not a certificate in PEM");
   }
 }

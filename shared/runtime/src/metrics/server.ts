@@ -33,10 +33,6 @@ export class MetricsServer implements Service {
     this.#server = new HttpServer({ handler, host, port, logger });
   }
 
-  get port(): number {
-    return this.#server.port;
-  }
-
   async start(): Promise<void> {
     collectDefaultMetrics({ register: this.#process });
     await this.#server.start();

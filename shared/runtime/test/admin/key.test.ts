@@ -2,11 +2,11 @@ import { execFile } from "node:child_process";
 import { chmod, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { until } from "../../../../test/support/until.ts";
 import { AdminKey } from "../../src/admin/key.ts";
-import { FileFollower } from "../../src/files.ts";
+import { FILE_TIMES, FileFollower } from "../../src/files.ts";
 
 const KEY = "a-key.of:32~visible!ASCII_letters";
 const OTHER = KEY.toUpperCase();
@@ -18,6 +18,7 @@ let infos: string[];
 let key: AdminKey;
 
 beforeEach(async () => {
+  jest.replaceProperty(FILE_TIMES, "pollMs", 2);
   folder = await temporaryFolder();
   path = join(folder.path, "admin.key");
   errors = [];
@@ -26,12 +27,13 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   key.stop();
+  jest.restoreAllMocks();
   await folder[Symbol.asyncDispose]();
 });
 
 function keyAt(file: string): AdminKey {
   const logger = { info: (text: string) => void infos.push(text), error: (line: object) => void errors.push(line) };
-  return new AdminKey({ path: file, logger, pollMs: 2 });
+  return new AdminKey({ path: file, logger });
 }
 
 const pipe = () => promisify(execFile)("mkfifo", ["-m", "600", path]);
@@ -119,7 +121,7 @@ test("A change of the key is told once, and a file that was written again as it 
   const loaded = () => {
     looks += 1;
   };
-  const witness = new FileFollower({ paths: [path], read: async () => {}, loaded, failed: () => {}, pollMs: 2 });
+  const witness = new FileFollower({ paths: [path], read: async () => {}, loaded, failed: () => {} });
   await witness.start();
   // By the time at which it has seen the second change the key, which looks as often, has seen the first.
   for (const at of [1, 2]) {

@@ -6,6 +6,7 @@ import { EXPIRED, RENEWED, SELF_SIGNED } from "../../../../connector/test/self-s
 import { seriesIn } from "../../../../test/support/http.ts";
 import { markedUtf8, temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { until } from "../../../../test/support/until.ts";
+import { FILE_TIMES } from "../../src/files.ts";
 import { Certificate, observeCertificate, type Pair } from "../../src/http/certificate.ts";
 import { serveOverHttp } from "../../src/http/service.ts";
 import { createLogger } from "../../src/logging.ts";
@@ -25,11 +26,15 @@ beforeAll(async () => {
 });
 afterAll(async () => await folder[Symbol.asyncDispose]());
 beforeEach(() => {
+  jest.replaceProperty(FILE_TIMES, "pollMs", 2);
   [errors, renewed] = [[], []];
   const logger = { info: () => {}, error: (line: object) => void errors.push(line) };
-  certificate = new Certificate({ certFile, keyFile }, logger, 2);
+  certificate = new Certificate({ certFile, keyFile }, logger);
 });
-afterEach(() => certificate.stop());
+afterEach(() => {
+  certificate.stop();
+  jest.restoreAllMocks();
+});
 
 const start = () => certificate.start((pair) => renewed.push(pair));
 
@@ -79,7 +84,7 @@ describe("a certificate", () => {
   });
 
   test("is refused at start when a file is missing", async () => {
-    const missing = new Certificate({ certFile: "/none", keyFile }, { info: () => {}, error: () => {} }, 2);
+    const missing = new Certificate({ certFile: "/none", keyFile }, { info: () => {}, error: () => {} });
     await expect(missing.start(() => {})).rejects.toThrow("RELAY_TLS_CERT_FILE cannot be read (ENOENT)");
     missing.stop();
   });
@@ -143,7 +148,6 @@ describe("a certificate", () => {
     const mounted = new Certificate(
       { certFile: join(data, "tls.crt"), keyFile: join(data, "tls.key") },
       { info: () => {}, error: () => {} },
-      2,
     );
     await mounted.start((pair) => renewed.push(pair));
     await symlink(second.path, `${data}.new`);
