@@ -53,7 +53,7 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/files.ts",
     find: "if (!stats.isFile())",
     replace: "if (false)",
-    tests: ["shared/runtime/test/regular-file.test.ts", "shared/runtime/test/key-store.test.ts"],
+    tests: ["shared/runtime/test/files.test.ts", "shared/runtime/test/key-store.test.ts"],
   },
   {
     name: "a stop while the audit log is being opened closes it",
@@ -67,7 +67,7 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/audit-log.ts",
     find: "if (this.#waitingBytes + bytes > MOST_WAITING_BYTES)",
     replace: "if (false)",
-    tests: ["shared/runtime/test/line-file.test.ts"],
+    tests: ["shared/runtime/test/audit-log.test.ts"],
   },
   {
     name: "an admin key that was written again as it was is no change",

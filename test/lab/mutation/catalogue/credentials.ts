@@ -8,7 +8,7 @@ const STEPS = ["shared/protocol/test/intake/credential-step.test.ts"];
 const VERIFIER = "shared/runtime/src/verification/envelope-verifier.ts";
 const VERIFYING = ["shared/runtime/test/verification/envelope-verifier.test.ts"];
 const TOKENS = "shared/runtime/src/verification/envelope-verifier.ts";
-const REMEMBERING = ["shared/runtime/test/verification/issued-tokens.test.ts"];
+const REMEMBERING = ["shared/runtime/test/verification/envelope-verifier.test.ts"];
 const CONFORMANCE = ["test/conformance/credentials.test.ts"];
 
 /** Who may register with which credential. Source: docs/protocol.md#credentials. */
@@ -242,6 +242,6 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/addresses.ts",
     find: "!LOOPBACK.includes(hostname)",
     replace: "hostname !== null",
-    tests: ["shared/runtime/test/relay-hosts.test.ts"],
+    tests: ["shared/runtime/test/addresses.test.ts"],
   },
 ];

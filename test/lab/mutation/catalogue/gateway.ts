@@ -11,7 +11,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
     file: "services/gateway/src/settings.ts",
     find: "LOOPBACK.test(new URL(baseUrl).hostname)",
     replace: "true",
-    tests: ["services/gateway/test/contact-warning.test.ts"],
+    tests: ["services/gateway/test/settings.test.ts"],
   },
   {
     name: "API key binding: a key sends for its own agents",
@@ -39,7 +39,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/metrics/service-metrics.ts",
     find: "this.#named.size === MAX_NAMED",
     replace: "this.#named.size === 1e9",
-    tests: ["shared/runtime/test/metrics/key-refusals.test.ts"],
+    tests: ["shared/runtime/test/metrics/service-metrics.test.ts"],
   },
   {
     name: "a contact is an address and no other text",
@@ -88,6 +88,6 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
     file: "services/gateway/src/api/publisher.ts",
     find: 'createHmac("sha256", apiKeyText)',
     replace: 'createHmac("sha256", "")',
-    tests: ["services/gateway/test/idempotency.test.ts"],
+    tests: ["services/gateway/test/publisher.test.ts"],
   },
 ];

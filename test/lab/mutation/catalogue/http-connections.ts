@@ -1,6 +1,6 @@
 import type { Mutation } from "../mutation.ts";
 
-const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
+const BOUNDS = "shared/runtime/test/http/connections.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
 const SERVER_STOP = "shared/runtime/test/http/server-stop.test.ts";
 const QUEUE = "shared/runtime/test/http/request-queue.test.ts";

@@ -3,7 +3,7 @@ import type { Mutation } from "../mutation.ts";
 const APP = "shared/runtime/test/http/app.test.ts";
 const COMPRESSION = "shared/runtime/test/http/compression.test.ts";
 const KEPT = "services/gateway/test/kept-documents.test.ts";
-const BODY = "shared/runtime/test/http/body.test.ts";
+const BODY = "shared/runtime/test/http/input.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
 const SERVER_STOP = "shared/runtime/test/http/server-stop.test.ts";
 const FRAMING = "test/hostile/http-framing.test.ts";

@@ -9,13 +9,13 @@ export const IDEMPOTENCY_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lua/sessions.lua",
     find: "if bound and bound ~= body then",
     replace: "if false then",
-    tests: [CLAIMS_OVER_PARTITIONS, "services/gateway/test/idempotency.test.ts"],
+    tests: [CLAIMS_OVER_PARTITIONS, "services/gateway/test/publisher.test.ts"],
   },
   {
     name: "an Idempotency-Key is bound before its request is accepted",
     file: "shared/window/src/acceptance/acceptor.ts",
     find: '(kind === "session_request" || claim !== undefined)',
     replace: 'kind === "session_request"',
-    tests: [CLAIMS_OVER_PARTITIONS, "services/gateway/test/idempotency.test.ts"],
+    tests: [CLAIMS_OVER_PARTITIONS, "services/gateway/test/publisher.test.ts"],
   },
 ];

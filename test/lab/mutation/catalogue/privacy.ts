@@ -33,7 +33,7 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
     replace: "return name !== undefined;",
     tests: [
       "shared/protocol/test/intake/field-errors.test.ts",
-      "shared/runtime/test/http/body.test.ts",
+      "shared/runtime/test/http/input.test.ts",
       "test/integration/secrets.test.ts",
     ],
   },
@@ -84,7 +84,7 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
     file: "services/gateway/src/api/publisher.ts",
     find: "digest: digest(`idempotency-key",
     replace: "digest: (idempotencyKey as string) + digest(`idempotency-key",
-    tests: ["services/gateway/test/idempotency.test.ts", SECRETS],
+    tests: ["services/gateway/test/publisher.test.ts", SECRETS],
   },
   {
     name: "no slow log of Redis",

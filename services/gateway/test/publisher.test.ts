@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import type { AcceptanceItem } from "relay-window/acceptance/acceptance.ts";
 import type { Acceptor } from "relay-window/acceptance/acceptor.ts";
 import type { GatewayKey } from "../src/api/gateway-key.ts";
-import { EnvelopePublisher } from "../src/api/publisher.ts";
+import { EnvelopePublisher, newEnvelopeId } from "../src/api/publisher.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
 const message = { from: "agent://alice", to: "agent://bob", message: "a secret errand" };
@@ -140,4 +140,10 @@ test("while the first is in progress another with its key is refused, and one wi
   await expect(first).rejects.toMatchObject({ code: "unavailable" });
   void publish("k");
   expect(items).toHaveLength(3);
+});
+
+test("envelope ids have env_ and 26 characters of Crockford base32, and no two are alike", () => {
+  const ids = Array.from({ length: 1000 }, newEnvelopeId);
+  for (const id of ids) expect(id).toMatch(/^env_[0-9a-hjkmnp-tv-z]{26}$/);
+  expect(new Set(ids).size).toBe(ids.length);
 });
