@@ -3,7 +3,7 @@ import { readGatewaySettings } from "gateway/settings.ts";
 import { createOpsReporting } from "ops-reporting/service.ts";
 import { readOpsReportingSettings } from "ops-reporting/settings.ts";
 import type { ServiceName } from "relay-protocol/contract/surface.ts";
-import type { HttpService } from "relay-runtime/http/service.ts";
+import type { HttpService } from "relay-runtime/http/http-service.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import type { Environment } from "relay-runtime/settings.ts";
 import { createWsConnector } from "ws-connector/service.ts";

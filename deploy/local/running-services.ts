@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
 import type { ServiceName } from "relay-protocol/contract/surface.ts";
-import type { HttpService } from "relay-runtime/http/service.ts";
+import type { HttpService } from "relay-runtime/http/http-service.ts";
 
 /** What the log and the metrics call one of several instances of a service. @param n how many were there before. */
 export function podLabel(n: number): string {

@@ -26,7 +26,7 @@ describe("the sources", () => {
     expect(new Set(imports.map(({ from }) => packageOf(from)))).toEqual(new Set(PACKAGES));
     const names = imports.map(shown);
     expect(names).toContain("services/gateway/src/run.ts -> services/gateway/src/service.ts");
-    expect(names).toContain("services/gateway/src/run.ts -> shared/runtime/src/http/service.ts");
+    expect(names).toContain("services/gateway/src/run.ts -> shared/runtime/src/http/http-service.ts");
     expect(imports.some(({ from, to }) => packageOf(from) === "relay-window" && to === "ioredis")).toBe(true);
   });
 

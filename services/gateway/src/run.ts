@@ -1,4 +1,4 @@
-import { runHttpService } from "relay-runtime/http/service.ts";
+import { runHttpService } from "relay-runtime/http/http-service.ts";
 import { createGateway } from "./service.ts";
 import { readGatewaySettings } from "./settings.ts";
 

@@ -1,4 +1,4 @@
-import { runHttpService } from "relay-runtime/http/service.ts";
+import { runHttpService } from "relay-runtime/http/http-service.ts";
 import { createOpsReporting } from "./service.ts";
 import { readOpsReportingSettings } from "./settings.ts";
 

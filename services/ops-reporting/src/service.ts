@@ -1,4 +1,4 @@
-import type { HttpService } from "relay-runtime/http/service.ts";
+import type { HttpService } from "relay-runtime/http/http-service.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import type { LimitName } from "relay-runtime/metrics/catalogue.ts";
 import { observeAnswers, ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";

@@ -1,4 +1,4 @@
-import { runHttpService } from "relay-runtime/http/service.ts";
+import { runHttpService } from "relay-runtime/http/http-service.ts";
 import { createWsConnector } from "./service.ts";
 import { readWsConnectorSettings } from "./settings.ts";
 

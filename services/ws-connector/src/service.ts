@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { connectorVersionIn } from "relay-protocol/contract/packages.ts";
 import { relayHosts } from "relay-runtime/addresses.ts";
 import { AuditLog } from "relay-runtime/audit-log.ts";
-import type { HttpService } from "relay-runtime/http/service.ts";
+import type { HttpService } from "relay-runtime/http/http-service.ts";
 import { KeyStore } from "relay-runtime/key-store.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import { ServiceMetrics } from "relay-runtime/metrics/service-metrics.ts";

@@ -1,6 +1,6 @@
 import { ISSUER_PATTERN } from "relay-protocol/wire/credential.ts";
 import { KEY_ID_PATTERN } from "relay-protocol/wire/envelope.ts";
-import { AdminError, type AdminRoute, adminRoute } from "relay-runtime/admin/server.ts";
+import { AdminError, type AdminRoute, adminRoute } from "relay-runtime/admin/admin-server.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { KeyStore } from "relay-runtime/key-store.ts";
 import type { PrincipalAgentsReader, SeenAgent } from "relay-window/limits/principal-agents.ts";

@@ -1,4 +1,4 @@
-import { type AdminRoute, adminRoute } from "relay-runtime/admin/server.ts";
+import { type AdminRoute, adminRoute } from "relay-runtime/admin/admin-server.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import type { PresenceStore } from "relay-window/presence/presence.ts";
 import type { ProcessWindow } from "relay-window/window/process-window.ts";

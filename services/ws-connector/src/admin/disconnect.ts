@@ -1,5 +1,5 @@
 import { AgentId } from "relay-protocol/contract/envelope.ts";
-import { AdminError, type AdminRoute, adminRoute } from "relay-runtime/admin/server.ts";
+import { AdminError, type AdminRoute, adminRoute } from "relay-runtime/admin/admin-server.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import { disconnect } from "relay-window/presence/routes.ts";
 import type { RedisCalls } from "relay-window/redis/redis-calls.ts";

@@ -1,5 +1,5 @@
-import { AdminKey } from "relay-runtime/admin/key.ts";
-import { AdminServer } from "relay-runtime/admin/server.ts";
+import { AdminKey } from "relay-runtime/admin/admin-key.ts";
+import { AdminServer } from "relay-runtime/admin/admin-server.ts";
 import type { Logger } from "relay-runtime/logging.ts";
 import { PrincipalAgentsReader } from "relay-window/limits/principal-agents.ts";
 import type { WsConnectorSettings } from "../settings.ts";

@@ -1,4 +1,4 @@
-import { type AdminRoute, adminRoute } from "relay-runtime/admin/server.ts";
+import { type AdminRoute, adminRoute } from "relay-runtime/admin/admin-server.ts";
 import type { AuditLog } from "relay-runtime/audit-log.ts";
 import { isPrincipal, principalNameOf, type RateHolder } from "relay-window/limits/principals.ts";
 import { z } from "zod";

@@ -8,7 +8,7 @@ import { markedUtf8, temporaryFolder } from "../../../../test/support/temporary-
 import { until } from "../../../../test/support/until.ts";
 import { FILE_TIMES } from "../../src/files.ts";
 import { Certificate, observeCertificate, type Pair } from "../../src/http/certificate.ts";
-import { serveOverHttp } from "../../src/http/service.ts";
+import { serveOverHttp } from "../../src/http/http-service.ts";
 import { createLogger } from "../../src/logging.ts";
 import { ServiceMetrics } from "../../src/metrics/service-metrics.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { seriesIn } from "../../../../test/support/http.ts";
-import { exposition } from "../../src/metrics/server.ts";
+import { exposition } from "../../src/metrics/metrics-server.ts";
 import { KeyRefusals, ServiceMetrics } from "../../src/metrics/service-metrics.ts";
 
 /** Series of a text by name and labels. */

@@ -1,7 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
-const KEY = "shared/runtime/src/admin/key.ts";
-const KEYS = ["shared/runtime/test/admin/key.test.ts"];
+const KEY = "shared/runtime/src/admin/admin-key.ts";
+const KEYS = ["shared/runtime/test/admin/admin-key.test.ts"];
 const INTEGRATION = "test/integration/admin.test.ts";
 
 /** Whom the admin listener obeys, what it closes, and what is written of it. */
@@ -11,7 +11,7 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
     file: KEY,
     find: "return timingSafeEqual(digestOf(given), this.#digest);",
     replace: "return true;",
-    tests: [...KEYS, "shared/runtime/test/admin/server.test.ts", INTEGRATION],
+    tests: [...KEYS, "shared/runtime/test/admin/admin-server.test.ts", INTEGRATION],
   },
   {
     name: "an admin key that others may read is refused",
@@ -29,10 +29,10 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "who has no admin key has a connection for one request alone",
-    file: "shared/runtime/src/admin/server.ts",
+    file: "shared/runtime/src/admin/admin-server.ts",
     find: 'ctx.set("Connection", "close");',
     replace: "",
-    tests: ["shared/runtime/test/admin/server.test.ts"],
+    tests: ["shared/runtime/test/admin/admin-server.test.ts"],
   },
   {
     name: "the admin listener is on loopback unless it is told otherwise",
@@ -71,9 +71,9 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "an admin key that was written again as it was is no change",
-    file: "shared/runtime/src/admin/key.ts",
+    file: "shared/runtime/src/admin/admin-key.ts",
     find: "if (!isFirst && isAnother)",
     replace: "if (!isFirst)",
-    tests: ["shared/runtime/test/admin/key.test.ts"],
+    tests: ["shared/runtime/test/admin/admin-key.test.ts"],
   },
 ];

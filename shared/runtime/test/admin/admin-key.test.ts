@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { until } from "../../../../test/support/until.ts";
-import { AdminKey } from "../../src/admin/key.ts";
+import { AdminKey } from "../../src/admin/admin-key.ts";
 import { FILE_TIMES, FileFollower } from "../../src/files.ts";
 
 const KEY = "a-key.of:32~visible!ASCII_letters";

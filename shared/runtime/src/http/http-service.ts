@@ -5,7 +5,7 @@ import type { Registry } from "prom-client";
 import { type ProcessLike, runService, type Service } from "../lifecycle.ts";
 import { createLogger, type Logger, type LogLevel } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
-import { MetricsServer } from "../metrics/server.ts";
+import { MetricsServer } from "../metrics/metrics-server.ts";
 import type { ServiceMetrics } from "../metrics/service-metrics.ts";
 import type { Environment } from "../settings.ts";
 import { SETTINGS } from "../settings-catalogue.ts";

@@ -9,7 +9,7 @@ import { ROUTER_OPTIONS, refuseUnanswered, routesOf } from "../http/router.ts";
 import { HttpServer } from "../http/server.ts";
 import type { Service } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
-import type { AdminKey } from "./key.ts";
+import type { AdminKey } from "./admin-key.ts";
 
 /** As many as a stranger has to open at once before the operator's is not accepted: each is answered and closed within a moment. */
 const BOUNDS: ConnectionBounds = { plain: ADMIN_CONNECTIONS, plainPerAddress: 0, websockets: 0, idleMs: 10_000 };

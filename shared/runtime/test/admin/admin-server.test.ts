@@ -8,8 +8,8 @@ import { z } from "zod";
 import { freePort } from "../../../../test/support/free-port.ts";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { watchLeaks } from "../../../../test/support/until.ts";
-import { AdminKey } from "../../src/admin/key.ts";
-import { AdminError, AdminServer, adminRoute } from "../../src/admin/server.ts";
+import { AdminKey } from "../../src/admin/admin-key.ts";
+import { AdminError, AdminServer, adminRoute } from "../../src/admin/admin-server.ts";
 import { createLogger } from "../../src/logging.ts";
 
 const KEY = "k".repeat(32);
