@@ -36,7 +36,7 @@ export const readGatewaySettings = settingsReader(
   "LOG_LEVEL",
 );
 
-/** What the gateway itself needs; ports, host and log level are its server's. */
+/** Settings of the gateway itself. Port, host and log level are settings of its server. */
 export type GatewaySettings = Omit<
   ReturnType<typeof readGatewaySettings>,
   "port" | "host" | "tlsCertFile" | "tlsKeyFile" | "metricsPort" | "logLevel"

@@ -10,13 +10,16 @@ export function isPlainUrl(value: string, protocols: readonly string[]): boolean
   return !/[@?#]|\/$/.test(value);
 }
 
-/** A host as `URL.host` spells it, so that equal hosts are equal texts. Only a default port may stand there, too. */
+/** A host as `URL.host` spells it, so that equal hosts are equal texts. Only a default port may be added. */
 export function isHost(text: string): boolean {
   const host = URL.parse(`wss://${text}`)?.host;
   return /^[a-z0-9.:[\]-]+$/.test(text) && (text === host || text === `${host}:443`);
 }
 
-/** It stands in texts of lines and in JSON: nothing but the characters of an address. Source: RFC 3986, section 2. */
+/**
+ * The contact is written into lines of text and into JSON, so it has only characters of a URI. Source: RFC 3986,
+ * section 2.
+ */
 export function isContact(value: string): boolean {
   if (!/^(?:https:\/\/|mailto:)[A-Za-z0-9._~:/?#[\]@!$&()*+,;=%-]{1,200}$/.test(value)) return false;
   const url = URL.parse(value);
@@ -48,16 +51,13 @@ export function isClusterUrl(url: string): boolean {
   return /^rediss?-cluster:/.test(url);
 }
 
-/**
- * The nodes that a cluster's URL names, each as the URL of one Redis with the same scheme and user; null where it names none.
- * Pure.
- */
+/** The nodes in a cluster's URL, each as the URL of one Redis with the same scheme and user; null if there is none. */
 export function nodeUrlsOf(clusterUrl: string): string[] | null {
   const [, scheme, user = "", hosts] = CLUSTER.exec(clusterUrl) ?? [];
   return hosts?.split(",").map((host) => `${scheme}://${user}${host}`) ?? null;
 }
 
-/** Whether it is one that services can use. Pure. */
+/** Whether services can use this REDIS_URL. */
 export function isRedisUrl(url: string): boolean {
   if (!isClusterUrl(url)) return isUrlOfOne(url);
   const nodes = nodeUrlsOf(url);
@@ -85,9 +85,9 @@ function isDecodable(text: string): boolean {
 const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
 
 /**
- * The names of this relay, with a port that is not the default: what a register with a credential may say that it is meant
- * for. Never taken from a request, where anybody can write anything. Names of this machine are any relay's, so they count
- * only where its operator gave it no other, or listed them. Source: docs/protocol.md#credentials.
+ * The hosts of this relay, without default ports. A register with a credential says which of them it is meant for. They
+ * are never taken from a request, in which anybody can write anything. Names of this machine belong to any relay, so
+ * they count only if the operator gave no other name, or listed them. Source: docs/protocol.md#credentials.
  */
 export function relayHosts({ baseUrl, wsUrl, publicHosts = [] }: RelayAddresses): ReadonlySet<string> {
   const addresses = [baseUrl, wsUrl].map((url) => new URL(url));
@@ -98,7 +98,7 @@ export function relayHosts({ baseUrl, wsUrl, publicHosts = [] }: RelayAddresses)
   return new Set(named.length > 0 ? named.map(({ host }) => host) : addresses.flatMap(namesOfMachine));
 }
 
-/** The one of them that documents tell to put into `payload.relay`: that of the websocket's address, where it counts. */
+/** The host that documents show for `payload.relay`: that of the websocket's address, if it counts. */
 export function relayName(addresses: RelayAddresses): string {
   const hosts = relayHosts(addresses);
   const { host } = new URL(addresses.wsUrl);

@@ -3,7 +3,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { Logger } from "./logging.ts";
 import { SettingsError } from "./settings.ts";
 
-/** Who answers for what happened: a record of the keys file, as `relay_key_refusals_total` labels it. */
+/** The principal of an event: a record of the keys file, with the labels of `relay_key_refusals_total`. */
 interface PrincipalName {
   /** `key`, `issuer` or `api`. */
   readonly kind: string;
@@ -35,10 +35,13 @@ type AuditEvent =
   | { readonly event: "admin_disconnect"; readonly agent: string; readonly outcome: string }
   | { readonly event: "admin_refused"; readonly times: number };
 
-/** An event of which only so many lines are written, each with how often it happened since the last. */
+/** An event that is written at most once per interval, with the number of times that it happened. */
 type Gathered = Extract<AuditEvent, { readonly times: number }>;
 
-/** Refusals of a key by one code, and of strangers by the admin listener, are one line in so long: who floods does not fill the disk. */
+/**
+ * Refusals of one key by one code are one line per interval, and so are those of the admin listener: a flood does not
+ * fill the disk.
+ */
 const REFUSALS_EVERY_MS = 10_000;
 const TOLD_EVERY_MS = 60_000;
 const MODE = 0o600;
@@ -75,7 +78,7 @@ export class AuditLog {
     this.#timer = setInterval(() => this.#writeRefusals(), REFUSALS_EVERY_MS);
   }
 
-  /** What was written before is in the file then, unless the file cannot be written. */
+  /** Resolves when every line is in the file, or could not be written. */
   async stop(): Promise<void> {
     // A file that is about to be opened can be closed only once it is; a start that fails says so to its caller.
     await this.#started?.catch(() => {});
@@ -134,7 +137,7 @@ function refuseSetting(error: NodeJS.ErrnoException): never {
 /** A pipe that nobody reads, or that is full, is an error at once: no start and no stop waits for it. */
 const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK } = constants;
 const FLAGS = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK;
-/** What waits for a write that is under way; what is more is lost. */
+/** Lines that wait for the current write. Further lines are lost. */
 const MOST_WAITING_BYTES = 4_194_304;
 
 interface LineFileOptions {
@@ -146,9 +149,9 @@ interface LineFileOptions {
 }
 
 /**
- * Lines that are appended to a file, in order, one write at a time, so that what comes meanwhile goes together. Whoever writes never
- * waits, and a file that fails (a full disk) holds up neither the process nor its end: pino's destination keeps every line then,
- * and tries for ever at the exit.
+ * Appends lines to a file, in order, one write at a time. Lines that come during a write go together in the next. The
+ * caller never waits. A file that fails, as on a full disk, holds up neither the process nor its end: pino's
+ * destination would keep every line, and try for ever at exit.
  */
 export class LineFile {
   readonly #options: LineFileOptions;
@@ -163,7 +166,7 @@ export class LineFile {
     this.#options = options;
   }
 
-  /** Rejects with what the system says where the file cannot be opened. */
+  /** Rejects with the error of the system if the file cannot be opened. */
   async open(): Promise<void> {
     this.#file = await open(this.#options.path, FLAGS, this.#options.mode);
   }
@@ -182,7 +185,7 @@ export class LineFile {
     this.#writing ??= this.#writeAll(file);
   }
 
-  /** What was written before is in the file then, or lost. */
+  /** Resolves when every line is in the file or lost. */
   async close(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;

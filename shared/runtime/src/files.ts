@@ -1,12 +1,12 @@
 import { constants, type Stats } from "node:fs";
 import { open, stat } from "node:fs/promises";
 
-/** What is wrong with a text that is not decoded. It goes on a sentence that begins with the name of the file. */
+/** What is wrong with a file that is not decoded, after the name of the file. */
 const NOT_UTF_8 = "is not UTF-8; write it as UTF-8, in PowerShell with Set-Content -Encoding utf8";
 
 /**
- * The text of a file, or of standard input, that a person or their program wrote, without a byte order mark of UTF-8.
- * Undefined for UTF-16, and for what is no UTF-8.
+ * Decodes the text of a file, or of standard input, and takes a byte order mark of UTF-8 off. Undefined for UTF-16 and
+ * for any bytes that are not UTF-8.
  */
 export function decodeText(bytes: Uint8Array): string | undefined {
   if (isUtf16(bytes)) return undefined;
@@ -26,8 +26,8 @@ function isUtf16(bytes: Uint8Array): boolean {
 
 /**
  * The text of a file that a command reads, or of standard input.
- * @param origin what the bytes were read from, at the beginning of a sentence.
- * @throws {Error} for what is no UTF-8, with what to do.
+ * @param origin names the source at the beginning of a sentence.
+ * @throws {Error} for bytes that are not UTF-8; it says what to do.
  */
 export function textIn(bytes: Uint8Array, origin: string): string {
   const text = decodeText(bytes);
@@ -44,9 +44,9 @@ interface RegularFile {
 }
 
 /**
- * Reads a file that the operator names, at start or while a service runs. A pipe would be waited for, by a thread that no stop ends; a
- * file far larger than any that is meant would take memory and event loop.
- * @throws {FileError} when it cannot be read, is no regular file, or is larger than `mostBytes`, or is no UTF-8.
+ * Reads a file that the operator names, at start or while a service runs. A pipe is refused: a thread would wait for
+ * it, and no stop ends that thread. A far too large file would take memory and the event loop.
+ * @throws {FileError} when the file cannot be read, is not a regular file, is larger than `mostBytes`, or is not UTF-8.
  */
 export async function readRegularFile(path: string, mostBytes: number): Promise<RegularFile> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(unreadable);
@@ -72,7 +72,7 @@ interface FileFollowerOptions<Content> {
   readonly read: () => Promise<Content>;
   /** They were read: the first time, or since they have changed. If it throws, they are not in use, and are read again. */
   readonly loaded: (content: Content, isFirst: boolean) => void;
-  /** Changed files could not be read or used: what was read before stays. Called once for each reason in a row. */
+  /** Changed files cannot be read or used: the content read before stays. Called once for each reason in a row. */
   readonly failed: (error: unknown) => void;
   /** After `failed` they are in use again, changed or not. */
   readonly recovered?: () => void;
@@ -91,7 +91,7 @@ export class FileFollower<Content> {
     this.#options = options;
   }
 
-  /** Whether the last look failed, so that what was read before goes on. */
+  /** Whether the last look failed, so that the content read before stays in use. */
   get isFailing(): boolean {
     return this.#failure !== undefined;
   }

@@ -45,7 +45,7 @@ export class KeyStore {
     this.#file.stop();
   }
 
-  /** The keys of the last valid file; none before `start`. */
+  /** The keys of the last valid file; no keys before `start`. */
   get ring(): KeyRing {
     return this.#ring;
   }

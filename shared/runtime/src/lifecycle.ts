@@ -9,7 +9,7 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-/** A start that failed for a reason which its message says in full, to whoever runs the service. */
+/** A start that failed for a reason that its message explains in full, to the operator. */
 export class StartError extends Error {
   /** Of the system error behind it. */
   readonly code: string | undefined;

@@ -6,9 +6,9 @@ import { SettingsError } from "./settings.ts";
 const EMPTY: PackageIndex = { sources: "", packages: [] };
 
 /**
- * The index of the folder that RELAY_PACKAGES_DIR names; empty when it names none.
- * @throws SettingsError when the folder has no index that can be read: a relay that was told to hand out packages must not
- * start without them.
+ * The index of the folder of RELAY_PACKAGES_DIR; empty without the setting.
+ * @throws SettingsError when the index cannot be read: a relay that should hand out packages must not start without
+ * them.
  */
 export function readPackageIndex(folder: string | undefined): PackageIndex {
   if (folder === undefined) return EMPTY;

@@ -24,7 +24,7 @@ export interface Setting<Value = unknown> {
   readonly differsFrom?: readonly ("PORT" | "METRICS_PORT")[];
   /** Another setting without which it means nothing. */
   readonly needs?: "RELAY_TLS_CERT_FILE" | "RELAY_TLS_KEY_FILE" | "RELAY_ADMIN_KEY_FILE";
-  /** The least number where REDIS_URL names a Redis Cluster, for whoever reads both. */
+  /** The least number when REDIS_URL names a Redis Cluster, for a service that reads both. */
   readonly leastOnCluster?: number;
   readonly description: string;
 }

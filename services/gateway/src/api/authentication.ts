@@ -70,7 +70,7 @@ export async function authenticate<Schema extends z.ZodType>(
   return { surface, apiKey, apiKeyText, body, idempotencyKey: idempotencyKeyOf(ctx) };
 }
 
-/** A header that other services take a key from, where the request has one. Its value is not looked at. */
+/** The header in which another service would take a key, if the request has one. Its value is not looked at. */
 function otherHeaderOf({ headers }: SurfaceContext): string | undefined {
   return OTHER_HEADERS.find((name) => headers[name] !== undefined);
 }
@@ -78,9 +78,9 @@ function otherHeaderOf({ headers }: SurfaceContext): string | undefined {
 const OTHER_HEADERS = ["authorization", "api-key", "apikey", "x-api-token"];
 
 /**
- * The limit of failed keys is asked after the lookup, so that a valid key is never refused because of its address; who sends
- * none has tried none. A gateway that was started without Redis has no limit until it knows a window: 178 random bits cannot be
- * guessed meanwhile.
+ * Failed keys are counted after the lookup, so that no valid key is refused because of its address. A request without a
+ * key has tried none. Until a gateway without Redis knows a window it has no limit: nobody guesses 178 random bits in
+ * that time.
  * @throws ServiceError `rate_limited`.
  */
 async function countFailedKey(limits: RateLimits, address: string): Promise<void> {
@@ -106,7 +106,7 @@ function idempotencyKeyOf(ctx: SurfaceContext): string | undefined {
 
 /** The rate limits of the gateway, counted in Redis: no answer is never taken for "limit reached". Source: docs/protocol.md#http. */
 export class RateLimits {
-  /** Those of the public surfaces. */
+  /** The limits of the public surfaces. */
   readonly addresses: AddressLimits;
   readonly #window: ProcessWindow;
   readonly #apiKeys: RateLimit;
@@ -149,8 +149,8 @@ export function unauthorized(code: UnauthorizedCode, contact: string | undefined
 }
 
 /**
- * Counts, by API key, the requests with a valid key that were refused, and has them audited; faults of the relay are not the key's. Counts
- * what the audit log lost.
+ * Counts the requests that were refused although their API key is valid, by key, and writes them to the audit log.
+ * Faults of the relay are left out. Also counts the lines that the audit log lost.
  */
 export function observeKeys(metrics: ServiceMetrics, keys: KeyStore, audit: AuditLog, app: Koa): void {
   metrics.gauge("relay_keys_file_valid", () => [["", keys.isBehind ? 0 : 1]]);

@@ -18,7 +18,7 @@ interface Parts {
   readonly window: ProcessWindow;
 }
 
-/** Credentials of agents, for those who check their signatures. Source: docs/protocol.md#credentials. */
+/** Credentials of agents, for clients that check their signatures. Source: docs/protocol.md#credentials. */
 export function credentialEndpoints({
   link,
   keys,
@@ -33,7 +33,7 @@ export function credentialEndpoints({
       const { issuers } = keys.ring;
       for (const { keyId, token } of await readCredentials(link, window, agent)) {
         const credential = key_id === undefined || key_id === keyId ? readCredential(token) : undefined;
-        // What was accepted once may not hold any more.
+        // A credential that was accepted once may have expired, or been revoked.
         if (credential === undefined || issuers.problemOf(credential, Date.now()) !== undefined) continue;
         return {
           ok: true,

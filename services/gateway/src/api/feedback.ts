@@ -31,6 +31,6 @@ export function feedbackEndpoints({
   };
 }
 
-/** What feedback can and cannot do; it stands wherever feedback is offered. Source: docs/reports.md#feedback. */
+/** What feedback can and cannot do. Each document that offers feedback says so. Source: docs/reports.md#feedback. */
 export const FEEDBACK_REACH =
   "Feedback is counted by category, and its text is dropped: nobody reads it, so it reaches no person.";

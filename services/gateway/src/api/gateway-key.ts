@@ -22,9 +22,10 @@ import { type RedisCalls, unavailable } from "relay-window/redis/redis-calls.ts"
 import type { ProcessWindow } from "relay-window/window/process-window.ts";
 
 /**
- * This gateway's own signing key. Recipients verify with the published list, so the key is listed in a window before any
- * envelope that it signed is accepted there, and stays listed while the gateway runs. A replaced file takes effect without a
- * restart; a key that the keys file revokes signs nothing and is not listed. Source: docs/protocol.md#gateway-signing.
+ * This gateway's own signing key. Recipients verify with the published list, so the window lists the key before it
+ * accepts an envelope signed with it. The key stays listed while the gateway runs. A replaced file takes effect without
+ * a restart. A key that the keys file revokes signs nothing and is not listed. Source:
+ * docs/protocol.md#gateway-signing.
  */
 export class GatewayKey {
   readonly #file: FileFollower<GatewaySigner> | undefined;

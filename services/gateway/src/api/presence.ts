@@ -14,7 +14,7 @@ interface Parts {
   readonly limits: RateLimits;
 }
 
-/** For who reads counts of a part: the rest may change what the counts alone would advise. */
+/** While partitions are missing, their agents may change what the counts alone would advise. */
 const PARTIAL_ADVICE =
   "Agents of unavailable_partitions are not counted, and unavailable until these are back; those of the others go on. Check your target with /api/onboarding/check-online.";
 
@@ -78,7 +78,9 @@ export function presenceOfAgent(agentId: string, presence: Presence, times: Wind
   };
 }
 
-/** For who asks, who can wait, ask again, or choose another target, and cannot bring the agent online. */
+/**
+ * Advice for the agent that asks. It can wait, ask again or choose another target, but cannot bring the target online.
+ */
 function nextAction({ status, stableInMs, isCongested }: Presence, since: string | null): string {
   if (isCongested) {
     return `Check again in 5 s, or choose another target: until can_deliver_realtime is true, ${NOT_DELIVERED}`;

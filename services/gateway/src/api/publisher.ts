@@ -99,7 +99,7 @@ function makeEnvelope(keyId: string, from: string, to: string, { type, payload }
   return { id: newEnvelopeId(), type, from, to, payload, ts: Date.now(), key_id: keyId };
 }
 
-/** Both digests are keyed by the API key, which Redis never sees: who reads Redis cannot guess bodies. */
+/** Both digests are keyed by the API key, which Redis never sees: a reader of Redis cannot guess bodies. */
 function claimOf({ apiKeyText, surface, idempotencyKey, body }: AuthenticatedRequest<unknown>): Claim | undefined {
   if (idempotencyKey === undefined) return undefined;
   const digest = (text: string) => createHmac("sha256", apiKeyText).update(text).digest("base64url");

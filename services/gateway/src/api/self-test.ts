@@ -30,7 +30,7 @@ interface Parts {
   readonly limits: RateLimits;
   /** The names of this relay, which a register may be meant for. */
   readonly hosts: ReadonlySet<string>;
-  /** The one that documents tell. */
+  /** The name that documents show. */
   readonly relay: string;
 }
 
@@ -43,7 +43,7 @@ const STEPS = [
   "After bad_signature POST it to this path with ?explain=1, and compare canonical with the text that you signed.",
 ];
 
-/** @param relay what a register says that it is meant for. */
+/** @param relay the name that a register says it is meant for. */
 const requestTemplate = (relay: string) => ({
   id: "env-1",
   type: "agent.register",
@@ -127,7 +127,7 @@ function broughtBy(shown: string, keys: KnownKeys, now: number): BroughtKeys {
   };
 }
 
-/** The canonical text of an envelope whose shape is valid, whoever signed it; nothing of any other. */
+/** The canonical text of an envelope with a valid shape, whatever its signature. Nothing for any other text. */
 function explanation(text: string): { readonly canonical?: string } {
   const shaped = readShape(text);
   return isRefusal(shaped) ? {} : { canonical: canonicalText(shaped.envelope) };

@@ -80,7 +80,7 @@ async function traced<Result>(
 
 const MINUTE_MS = 60_000;
 
-/** Type of a simple send that names none. */
+/** Type of a simple send without `type`. */
 const DEFAULT_MESSAGE_TYPE = "message.send";
 
 /** Lifetime of a requested session. */
@@ -89,8 +89,8 @@ function ttlMinutesOf({ ttl_minutes }: SimpleSessionRequest): number {
 }
 
 /**
- * The body of a 202. It is made of the request and of what the first acceptance said, and of nothing else: that is why a
- * repeated Idempotency-Key gets the same bytes. Source: docs/protocol.md#http, docs/protocol.md#counters.
+ * The body of a 202. It is made of the request and of the first acceptance alone, so that a repeated Idempotency-Key
+ * gets the same bytes. Source: docs/protocol.md#http, docs/protocol.md#counters.
  * @param baseUrl links are made from the setting, never from the Host header, which the client writes.
  */
 export function acceptedEnvelope(request: SimpleSendRequest, first: FirstAnswer, baseUrl: string): AcceptedEnvelope {

@@ -92,7 +92,7 @@ function operation(action: "send" | "receive", messages: readonly string[], summ
   };
 }
 
-/** A delivered envelope is one of the messages that agents send: their schemas stand in the document once. */
+/** A delivered envelope is one of the messages that agents send. The document has their schemas once. */
 function anyOfThese(names: readonly string[], envelope: JsonSchema | undefined): JsonSchema {
   return { ...envelope, anyOf: names.map((name) => ({ $ref: `#/components/schemas/${name}` })) };
 }
@@ -186,7 +186,7 @@ function frameMessages(settings: DiscoverySettings): Messages {
   const examples: Readonly<Record<string, object>> = frameExamples(settings);
   return Object.fromEntries(
     Object.entries(FRAMES).map(([name, schema]) => {
-      // A frame without examples stands here all the same, and a test asks for them.
+      // A frame without examples is listed too; a test asks for them.
       const ofFrame = Object.entries(examples[name] ?? {}).map(([example, payload]) => ({ name: example, payload }));
       return [name, { schema, summary: schema.meta()?.description, examples: ofFrame }];
     }),

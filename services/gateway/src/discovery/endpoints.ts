@@ -107,9 +107,9 @@ const CODERS: Readonly<Record<Encoding, (content: Buffer) => Promise<Buffer>>> =
 };
 
 /**
- * Answers with a document that stays the same while the process runs. It is compressed when an encoding is first asked for,
- * and kept. Caches ask again each time and are told 304 while it is the same. Only for what shows neither the window nor
- * keys nor presence. Source: docs/protocol.md#discovery.
+ * Answers with a document that stays the same while the process runs. It is compressed when an encoding is first asked
+ * for, and kept. Caches ask again each time, and get 304 while it is the same. Never for a document that shows the
+ * window, keys or presence. Source: docs/protocol.md#discovery.
  */
 function keptDocument(document: string | object): (ctx: SurfaceContext) => Promise<Buffer> {
   const content = Buffer.from(typeof document === "string" ? document : JSON.stringify(document));

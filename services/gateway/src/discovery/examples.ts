@@ -83,7 +83,7 @@ const FEEDBACK_REQUEST = {
   message: "Registered, but check-online says not_seen.",
 };
 
-/** What an example needs to run as it is printed, or an answer to be the one that is shown. */
+/** What a reader must have or replace before an example runs, or before an answer is the one that is shown. */
 export const NEEDS = {
   api_key: `The header x-api-key, with an API key that is allowed for ${ALICE}.`,
   target_online: `${BOB} is online.`,
@@ -95,10 +95,10 @@ export const NEEDS = {
 } as const;
 type Need = keyof typeof NEEDS;
 
-/** They stand in examples only: no relay knows them, and links that contain them lead nowhere. */
+/** Only examples have these ids: no relay knows them, and links with them lead nowhere. */
 export const MADE_UP_IDS = [EXAMPLE_SESSION_ID, EXAMPLE_ENVELOPE_ID];
 
-/** What an example carries that does not run as it stands. */
+/** The member of an example that needs something before it runs. */
 export const needs = (...names: readonly Need[]) => ({ "x-needs": names });
 
 /** Examples of one body, as OpenAPI has them: name → what it needs, and its value. */
@@ -154,7 +154,7 @@ export function recordedAnswers({ baseUrl, wsUrl }: DiscoverySettings): Readonly
   return Object.fromEntries(examples);
 }
 
-/** Answers by operation id, where they depend on what is asked. */
+/** Answers that depend on the request, by operation id. */
 export function writtenAnswers(baseUrl: string): Partial<Record<SurfaceId, Examples>> {
   const online = presenceOf(EXAMPLE_TIME + 1200, EXAMPLE_TIME, EXAMPLE_TIME, OFFLINE_AFTER_MS);
   return {

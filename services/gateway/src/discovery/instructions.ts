@@ -28,7 +28,9 @@ import {
 } from "./relay-description.ts";
 
 const SECOND_MS = 1000;
-/** Outside the repository a plain `npx relay` would run what a registry has under that name; with --no npm refuses. */
+/**
+ * Outside the repository a plain `npx relay` would run the package of that name in a registry. With --no npm refuses.
+ */
 const IN_A_CLONE = "npx --no relay";
 
 /** llms.txt: what an autonomous agent needs to use the relay; at most 12 KB. Source: docs/protocol.md#discovery. */
@@ -116,7 +118,7 @@ function whenAsked(): string {
 }
 
 function vector(): string {
-  // The canonical text is the envelope, too: who parses it has the members.
+  // The canonical text has all members of the envelope, so the envelope itself is left out.
   const { envelope: _, ...facts } = testVectors().find(({ alg }) => alg === "ed25519") as TestVector;
   return block("json test-vector", JSON.stringify(facts));
 }

@@ -18,7 +18,7 @@ export class SchemaWriter {
   readonly #dialect: keyof typeof DIALECTS;
   readonly #parts: Parts = {};
 
-  /** @param parts by the names of their components; one that has the members of another comes before it. */
+  /** @param parts by the names of their components. A part with the members of another comes before it. */
   constructor(dialect: keyof typeof DIALECTS, parts: Readonly<Record<string, z.ZodObject>> = {}) {
     this.#dialect = dialect;
     for (const [name, part] of Object.entries(parts)) {

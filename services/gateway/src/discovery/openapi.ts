@@ -49,7 +49,7 @@ const TAGS: Record<Group, string> = {
   probes: "Liveness and readiness.",
 };
 
-/** What several answers have: each stands in the document once. */
+/** Members that several answers share. The document has each once. */
 const PARTS = {
   GuideFrame: z.strictObject(GUIDE_FRAME),
   ProofGate,
@@ -163,7 +163,7 @@ const RATE_HEADERS = ["RateLimit", "RateLimit-Policy"];
 class OperationWriter {
   /** Error codes of all operations so far. */
   readonly codes = new Set<ErrorCode>();
-  /** Parameters and answers of all operations so far, by name: each stands in the document once. */
+  /** Parameters and answers of all operations so far, by name. The document has each once. */
   readonly parameters: Record<string, object> = {};
   readonly responses: Record<string, object> = {};
   readonly #schemas: SchemaWriter;
@@ -336,7 +336,7 @@ function inQuery({ query }: Surface, schemas: SchemaWriter): Parameter[] {
   }));
 }
 
-/** The first example: of the schema itself, else of the one that it refers to. */
+/** The first example of the schema itself, or of the schema that it refers to. */
 function exampleOf(schema: JsonSchema, schemas: SchemaWriter): { readonly example?: unknown } {
   const examples = schema.examples ?? schemas.resolve(schema).examples;
   return Array.isArray(examples) ? { example: examples[0] } : {};

@@ -20,12 +20,12 @@ interface PackedFile extends PackageRecord {
   readonly content: Buffer;
 }
 
-/** The packages that this relay hands out, by the name of their file; only what the index names is ever read. */
+/** The packages that this relay hands out, by file name. It reads no file but those in the index. */
 export type Packages = ReadonlyMap<string, PackedFile>;
 
 /**
- * Reads all of them into memory, where they stay: together they are a few megabytes, and what a path gave once it gives
- * until the process ends, whatever becomes of the folder.
+ * Reads all packages into memory, a few megabytes in total. So a path gives the same bytes until the process ends,
+ * whatever happens to the folder.
  * @throws SettingsError when a file is not what the index says of it.
  */
 export function readPackages(folder: string | undefined): Packages {
@@ -47,7 +47,7 @@ function readOrNothing(path: string): Buffer {
   }
 }
 
-/** The connector for npm; undefined when none is handed out. */
+/** The connector for npm; undefined when the relay hands out none. */
 export function connectorOf(packages: Packages): PackedFile | undefined {
   return [...packages.values()].find(({ name }) => name === CONNECTOR_PACKAGE);
 }

@@ -64,7 +64,7 @@ export const DELIVERY_RULES = [
   "Delivery is at most once, in the order in which one connection sends to one target.",
 ];
 
-/** Who gives way beyond the limits of pending sessions, which none of the limits' names tells. */
+/** What happens beyond the limits of pending sessions. Their names do not say it. */
 export const PENDING_RULE =
   "Beyond max_pending_sessions_per_requester_at_target and max_pending_sessions_per_target a session request is accepted, and the oldest there gives way: it is expired. Beyond max_pending_sessions_per_key and sessions_opened_per_minute it is refused: rate_limited.";
 

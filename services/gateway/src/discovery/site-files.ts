@@ -34,7 +34,7 @@ export function robotsText({ baseUrl }: DiscoverySettings): string {
   return `User-agent: *\nAllow: /\n\nSitemap: ${urlOf(baseUrl, "sitemap")}\n`;
 }
 
-/** What is counted as traffic, and this list for people, which is not. */
+/** Surfaces that count as traffic, and the list of packages, which does not count but is for people. */
 function isListed(id: string, { traffic }: Surface): boolean {
   return (traffic || id === "connectors") && !NOT_IN_SITEMAP.includes(id);
 }

@@ -65,8 +65,9 @@ export function pageEndpoints({ settings }: { readonly settings: PageSettings })
 }
 
 /**
- * Whether the client asked at that address. Only how links are written depends on it, never where they lead: the base address
- * may have a path prefix without a slash at its end, and the relay's own port has no prefix. Some proxies drop the port.
+ * Whether the client asked at the base address. This decides how links are written, never where they lead: the base
+ * address may have a path prefix without a slash at its end, and the relay's own port has no prefix. Some proxies drop
+ * the port.
  */
 function isSentTo({ host, hostname }: URL, ctx: Exchange): boolean {
   const named = [ctx.get("Host"), ...ctx.get("X-Forwarded-Host").split(",")];

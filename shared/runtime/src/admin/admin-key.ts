@@ -7,7 +7,7 @@ const KEY_LINE = /^([\x21-\x7e]{32,})\r?\n?$/;
 const HOLDS_ONE_LINE = "must hold one line of at least 32 visible ASCII characters";
 const MOST_BYTES = 4096;
 const BEARER = /^Bearer +([\x21-\x7e]+)$/i;
-/** Rights of others to the file. Of one that root owns the group of the service may read it: that is how Kubernetes hands it out. */
+/** Rights of others to the file. The service's group may read a file of root: Kubernetes mounts secrets that way. */
 const OF_OTHERS = 0o077;
 const OF_OTHERS_BESIDE_ROOT = 0o037;
 

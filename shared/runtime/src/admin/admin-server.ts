@@ -16,8 +16,8 @@ const BOUNDS: ConnectionBounds = { plain: ADMIN_CONNECTIONS, plainPerAddress: 0,
 const HINT = "docs/operations.md#admin has every path of this listener.";
 
 /**
- * What the operator alone may ask, on a port of its own, which no edge exposes. Without the key every request has the same
- * answer, whatever it asks for. No CORS header: no page reads it. Source: docs/operations.md#admin.
+ * The operator's listener, on a port of its own that no edge exposes. Every request without the key gets the same
+ * answer, whatever its path. No CORS header: no page reads it. Source: docs/operations.md#admin.
  */
 export class AdminServer implements Service {
   readonly #key: AdminKey;
@@ -83,7 +83,7 @@ export class AdminServer implements Service {
   #checkKey(ctx: Koa.Context): void {
     if (this.#key.isIn(ctx.get("Authorization"))) return;
     this.#refused();
-    // At once, and each on a connection of its own: who is kept waiting, or may go on, takes the place of who has the key.
+    // Refused at once, and the connection is closed: a stranger who may wait or go on takes the place of the operator.
     ctx.set("Connection", "close");
     throw new AdminError("unauthorized");
   }
@@ -114,7 +114,7 @@ export function adminRoute<Schema extends z.ZodType>(
   return { method, path, answer: async (input) => await answer(validate(schema, input)) };
 }
 
-/** What the admin listener alone refuses with: no client of the relay ever sees these codes. */
+/** Refusals of the admin listener alone. No client of the relay ever sees these codes. */
 const ADMIN_ERRORS = {
   unauthorized: {
     status: 401,
@@ -152,7 +152,7 @@ interface AdminProblem {
   readonly body: object;
 }
 
-/** Of anything thrown; whoever asks learns nothing about an unexpected error. */
+/** The problem document of anything thrown. It says nothing about an unexpected error. */
 function adminProblemOf(error: unknown): AdminProblem {
   if (!(error instanceof AdminError)) {
     return problemOf(error instanceof ServiceError ? error : new ServiceError("internal_error"));

@@ -44,7 +44,7 @@ function answerRefusals(logger: Logger): Koa.Middleware {
       const refusal = refusalOf(error);
       if (refusal !== error) logger.error({ err: error, surface: ctx.state.surfaceId }, "request failed");
       const { status, headers, body } = problemOf(refusal);
-      // What a handler said of the body that it failed to send is not true of this one.
+      // Headers that the handler set for its own body are wrong for this one.
       for (const name of OF_A_BODY) ctx.remove(name);
       ctx.status = status;
       ctx.body = body;
@@ -69,7 +69,7 @@ const helmetHeaders = helmet({
   },
 });
 
-/** Helmet sets the same headers for every request, so they are taken from it once. */
+/** Helmet sets the same headers for every request, so the app asks it once. */
 const HEADERS: readonly (readonly [string, string])[] = [["Cache-Control", "no-store"], ...securityHeaders()];
 
 function securityHeaders(): [string, string][] {
@@ -109,7 +109,7 @@ export function healthHandler(service: ServiceName): Handler<"health"> {
 }
 
 /**
- * Answers what comes to a websocket path and is no upgrade: 426, and 405 for what could never be one.
+ * Refuses requests to a websocket path that are not an upgrade: 426, or 405 for a method that could never be one.
  * Source: RFC 9110, section 15.5.22; docs/protocol.md#frames.
  */
 export function requireUpgrade(paths: readonly string[]): Koa.Middleware {

@@ -5,7 +5,7 @@ import type { Logger } from "../logging.ts";
 import type { ServiceMetrics } from "../metrics/service-metrics.ts";
 import { SettingsError } from "../settings.ts";
 
-/** What a server shows its clients: the chain, leaf first, and the key of the leaf; PEM. */
+/** The chain that a server shows, leaf first, and the key of the leaf; PEM. */
 export interface Pair {
   readonly cert: string;
   readonly key: string;
@@ -20,8 +20,8 @@ const MOST_BYTES = 1_048_576;
 const SETTING_OF = { certFile: "RELAY_TLS_CERT_FILE", keyFile: "RELAY_TLS_KEY_FILE" } as const;
 
 /**
- * The certificate of a server without an edge: read at start, and again when a file changes, so that a renewed one is shown to whoever
- * connects next. Source: docs/operations.md#tls.
+ * The certificate of a server without an edge. It is read at start, and again when a file changes: the next client sees
+ * the renewed one. Source: docs/operations.md#tls.
  */
 export class Certificate {
   readonly #files: FileFollower<Pair>;
@@ -82,7 +82,7 @@ export function certificateOf(
   return certFile === undefined || keyFile === undefined ? undefined : new Certificate({ certFile, keyFile }, logger);
 }
 
-/** When what a service shows ends; nothing of one that shows none. */
+/** Shows when the certificate ends. A service without a certificate has no such series. */
 export function observeCertificate(metrics: ServiceMetrics, certificate: Certificate | undefined): void {
   if (certificate === undefined) return;
   metrics.gauge("relay_certificate_end_time_seconds", () =>
@@ -99,7 +99,7 @@ async function readPair({ certFile, keyFile }: CertificateFiles): Promise<Pair> 
   return usable({ cert, key });
 }
 
-/** What TLS itself does not take, such as an intermediate certificate that is cut off. */
+/** Refuses a pair that TLS itself does not take, as with a cut intermediate certificate. */
 function usable(pair: Pair): Pair {
   try {
     createSecureContext(pair);

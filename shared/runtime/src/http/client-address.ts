@@ -14,8 +14,9 @@ export function clientAddress(req: IncomingMessage, trustedProxyHops: number): s
 }
 
 /**
- * The network that limits count an address by: an IPv4 address itself, in IPv6 form too; for IPv6 its /64, since who has one
- * address of a /64 has them all. Anything else is returned unchanged. Source: RFC 4291, sections 2.5.1 and 2.5.5.2.
+ * The network that limits count an address by: an IPv4 address itself, also in IPv6 form; of IPv6 the /64, because a
+ * client with one address of a /64 has them all. Any other text is returned unchanged. Source: RFC 4291, sections 2.5.1
+ * and 2.5.5.2.
  */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address;

@@ -15,9 +15,9 @@ const inBrotli = promisify(brotliCompress);
 const inGzip = promisify(gzip);
 
 /**
- * Compresses the texts that reads are answered with. A body of bytes goes as it is: it is a package, or a document that
- * is kept compressed. Answers to POST are never compressed: they answer API keys and tell what the caller wrote, and the
- * length of a compressed answer tells what in it is alike (BREACH). Reads are public and take no secret.
+ * Compresses the text of answers to reads. Bytes are sent as they are: packages, and documents that are kept
+ * compressed. Answers to POST are never compressed. They answer API keys and repeat what the caller wrote, and their
+ * compressed length would tell which parts are alike (BREACH). Reads are public and take no secret.
  */
 export const compressReads: Koa.Middleware = (ctx, next) =>
   ctx.method === "GET" || ctx.method === "HEAD" ? compressRead(ctx, next) : next();
@@ -40,8 +40,8 @@ async function compressRead(ctx: Koa.Context, next: Koa.Next): Promise<void> {
 }
 
 /**
- * The coding that a client wants most; identity when it names none of ours. Koa's own choice takes the order of the
- * client's list where weights are equal, and browsers list gzip first.
+ * The coding that a client prefers; identity if it accepts neither of ours. Koa would take the order of the client's
+ * list for equal weights, and browsers list gzip first.
  * @param accepted the field value of Accept-Encoding; empty without one. Source: RFC 9110, section 12.5.3.
  */
 export function encodingFor(accepted: string): Encoding {

@@ -9,9 +9,9 @@ import { AddressHash } from "./client-address.ts";
 
 /** How many connections a server holds, and for how long. Source: docs/protocol.md#limits. */
 export interface ConnectionBounds {
-  /** Plain HTTP connections: those that are not websockets, or not yet. 0 = no limit. */
+  /** Plain HTTP connections: every connection that is not a websocket, or not yet. 0 = no limit. */
   readonly plain: number;
-  /** Those of one client address; 0 = no limit. */
+  /** Plain HTTP connections of one client address; 0 = no limit. */
   readonly plainPerAddress: number;
   /** Websockets, which their owner refuses beyond it. */
   readonly websockets: number;
@@ -19,7 +19,7 @@ export interface ConnectionBounds {
   readonly idleMs: number;
 }
 
-/** What the bounds are made of. */
+/** Settings from which the bounds are made. */
 export interface ConnectionSettings {
   readonly httpConnections: number;
   readonly connectionsPerAddress: number;
@@ -32,7 +32,7 @@ export interface ConnectionSettings {
 const IDLE_BEHIND_PROXY_MS = 65_000;
 const IDLE_MS = 10_000;
 
-/** Of a server that few ask, such as that of the metrics. */
+/** For a server with few clients, such as the server of the metrics. */
 export const FEW_CONNECTIONS: ConnectionBounds = {
   plain: 32,
   plainPerAddress: 0,
@@ -58,7 +58,7 @@ const RESERVED = 64;
 export const ADMIN_CONNECTIONS = 512;
 /** Connections without which there is nothing to serve. */
 const FEWEST = 32;
-/** Of too few descriptors, the share of plain HTTP where there are websockets too. */
+/** The share of plain HTTP in too few descriptors, for a service that also takes websockets. */
 const HTTP_SHARE = 0.25;
 
 type Bounded = Pick<ConnectionSettings, "httpConnections" | "maxConnections">;
@@ -107,7 +107,7 @@ function openFiles(): { readonly limit: number; readonly open: number } | null {
   }
 }
 
-/** Every answer is due within a second: one that takes longer waits for its client. */
+/** Every answer is due within a second. A longer one waits for its client. */
 const OVERDUE_MS = 2000;
 
 interface PlainConnection {
@@ -123,8 +123,9 @@ interface PlainConnection {
 }
 
 /**
- * The plain connections of a server. At a bound the one that has been idle longest gives way, else the one whose answer
- * has been overdue longest; a newcomer is refused only while every answer is still due. Source: docs/security.md#limits.
+ * The plain connections of a server. At a bound, the connection that has been idle longest gives way, else the one
+ * whose answer has been overdue longest. A newcomer is refused only while every answer is still due. Source:
+ * docs/security.md#limits.
  */
 export class PlainConnections {
   readonly #max: number;
@@ -160,8 +161,8 @@ export class PlainConnections {
   }
 
   /**
-   * A request came in on it, which begins when the answers before it are gone: a client that sends ahead and reads nothing
-   * has one answer made, not one for each request.
+   * Takes a request of a connection. It begins when the answers before it are gone: a client that sends ahead and reads
+   * nothing costs one answer, not one for each request.
    */
   use(socket: Socket, answer: ServerResponse, begin: () => void): void {
     const connection = this.#all.get(socket);
@@ -181,7 +182,7 @@ export class PlainConnections {
       this.#close(connection);
       return;
     }
-    // In turn with other connections: what is answered at once would otherwise keep the event loop until all are.
+    // In turn with other connections: answers that are ready at once would keep the event loop until all are made.
     before.once("close", () =>
       setImmediate(() => {
         connection.waiting -= 1;
@@ -221,7 +222,7 @@ export class PlainConnections {
     for (const socket of this.#all.keys()) socket.destroy();
   }
 
-  /** The latest answer on it; null when there is none. */
+  /** The latest answer on the connection; null before its first request. */
   answerOn(socket: Socket): ServerResponse | null {
     return this.#all.get(socket)?.answer ?? null;
   }
@@ -274,9 +275,9 @@ function isIdle({ answer }: PlainConnection): boolean {
 }
 
 /**
- * Node parses what it has read of a socket, up to 64 KiB, to its end, also once the socket is destroyed: some thousand requests,
- * and for each an error with its stack that nobody sees. A parser whose callback fails parses no further. Node does not
- * document the parser: a test counts the requests.
+ * Node parses all that it has read of a socket, up to 64 KiB, even after the socket is destroyed. These are some
+ * thousand requests, each with an error and a stack that nobody sees. A parser whose callback fails parses no further.
+ * Node does not document the parser: a test counts the requests.
  */
 function parseNoFurther(socket: Socket): void {
   const { parser } = socket as { parser?: { onIncoming: () => number } | null };

@@ -24,7 +24,7 @@ export interface HttpService extends Service {
   readonly upgrade?: TakeUpgrade;
 }
 
-/** What the server of a service is told. */
+/** Settings of the server of a service. */
 interface ServerSettings extends ConnectionSettings {
   readonly host: string;
   readonly port: number;
@@ -100,8 +100,8 @@ export async function runHttpService<Settings extends OfService>(
 }
 
 /**
- * For PORT=0: a port that nobody listens on, known before the service is made, which names its own address in what it
- * publishes. Should another process take it in between, the start fails as with any port that is in use.
+ * For PORT=0: a free port, known before the service is made, because the service publishes its own address. If another
+ * process takes the port in between, the start fails like with any port in use.
  */
 async function freePort(host: string): Promise<string> {
   const server = createServer();

@@ -6,18 +6,19 @@ const SLICE_MS = 1;
 const MOST_OF_ADDRESS = 16;
 /** Ms of a turn, all that is done in it counted, after which only one of each address begins in the next. */
 const SHORT_TURN_MS = 4;
-/** Where more addresses wait, none is yielded: whoever is let in would wait for a turn of each. */
+/** With more addresses waiting, no turn is yielded: each newcomer would wait for a turn of every address. */
 const FEW_ADDRESSES = 4;
 
 /**
- * Requests that wait to be answered. Node hands over, at once, the requests of all connections that it finds readable: whoever
- * has hundreds of connections would have hundreds answered before the one of anybody else. Here one of each address begins in
- * a turn of the event loop, of as many addresses as fit into a slice: addresses take turns, and the requests of each stand
- * in order. After each short turn twice as many of an address may begin, since what begins together shares its calls of Redis;
- * after a long one, or when somebody connects, it is one again. Source: docs/protocol.md#sharing-a-relay.
+ * Requests that wait to be answered. Node hands over the requests of all readable connections at once, so a client with
+ * hundreds of connections would be answered hundreds of times before any other. Here one request of each address begins
+ * in a turn of the event loop, of as many addresses as fit into a slice. Addresses take turns, and each one's requests
+ * stay in order. After each short turn twice as many of an address may begin, because requests that begin together
+ * share calls of Redis. After a long turn, or a new connection, it is one again. Source:
+ * docs/protocol.md#sharing-a-relay.
  */
 export class RequestQueue {
-  /** By address; who is next stands first. */
+  /** By address; the next one is first. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #isScheduled = false;
   #hasAccepted = false;
@@ -29,8 +30,8 @@ export class RequestQueue {
   #ofEach = 1;
 
   /**
-   * A connection was accepted, the one that Node accepts in a turn of the event loop. Where others wait, a newcomer would have
-   * to wait for as many requests: turns are yielded to them, most of the time, while few addresses have requests.
+   * Node accepted a connection; it accepts one in each turn of the event loop. While requests wait, a newcomer would
+   * wait for as many of them. So most turns are yielded to newcomers, as long as few addresses have requests.
    */
   accepted(): void {
     this.#hasAccepted = true;
@@ -77,7 +78,7 @@ export class RequestQueue {
     return mustYield;
   }
 
-  /** Takes the first request of who is next; its address, where others wait, goes to the end. */
+  /** Takes the first request of the next address. The address goes to the end if it has more. */
   #next(): (() => void) | undefined {
     for (const [address, ofAddress] of this.#waiting) {
       const first = ofAddress.shift();

@@ -13,13 +13,13 @@ type SurfacesOf<S extends ServiceName> = {
   [Id in SurfaceId]: (typeof SURFACES)[Id]["service"] extends S | "each" ? Id : never;
 }[SurfaceId];
 
-/** What a handler finds in `ctx.state`. */
+/** The members of `ctx.state` that a handler reads. */
 interface SurfaceState<Id extends SurfaceId = SurfaceId> {
   surfaceId: Id;
   surface: Surface;
   /** Set once a valid API key was found: its name in the keys file, never the key. */
   apiKeyId?: string;
-  /** The query, checked; undefined where the surface declares none. */
+  /** The checked query; undefined if the surface declares none. */
   query: (typeof SURFACES)[Id]["query"] extends z.ZodType<infer Query> ? Query : undefined;
 }
 
@@ -29,7 +29,7 @@ export type SurfaceContext<Id extends SurfaceId = SurfaceId> = Koa.Parameterized
   { params: Record<string, string> }
 >;
 
-/** The JSON of a body, for one that is too large to be made text as a whole for each request. */
+/** The JSON text of a body that is too large to be written again for each request. */
 export type JsonText<Body> = string & { readonly textOf: Body };
 
 /**
@@ -49,7 +49,7 @@ type BodyOf<Id extends SurfaceId> = DeepReadonly<z.output<(typeof SURFACES)[Id][
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
 
 /**
- * Mounts the surfaces of a service, aliases included. The routes of other services are known, but not answered: the edge may
+ * Mounts the surfaces of a service, aliases included. Routes of other services are known but not answered: the edge may
  * send a method that a path does not have here, and the answer is 405 with Allow. Any other path is 404.
  * @throws Error when handlers and catalogue do not match, or when a path of the service is routed to another one.
  */
@@ -126,7 +126,10 @@ function pathsOf(surface: Surface): readonly string[] {
   return [surface.path, ...surface.aliases];
 }
 
-/** @param hint instead of the error's own, where no path is found. @throws ServiceError of a request that no route answered. */
+/**
+ * @param hint replaces the error's own hint for an unknown path.
+ * @throws ServiceError if no route answered the request.
+ */
 export function refuseUnanswered(ctx: Koa.Context, hint = ERRORS.not_found.hint): void {
   if (ctx.body !== undefined) return;
   if (ctx.status === 404) throw new ServiceError("not_found", { hint });

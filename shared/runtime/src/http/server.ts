@@ -22,7 +22,7 @@ export interface HttpServerOptions {
   readonly port: number;
   /** Takes over the sockets of websocket upgrades; without it they are answered as plain requests. */
   readonly upgrade?: TakeUpgrade;
-  /** By default those of a server that few ask. */
+  /** By default the bounds of a server with few clients. */
   readonly bounds?: ConnectionBounds;
   /** Makes it a server of HTTPS; read at its start, followed until its stop. */
   readonly certificate?: Certificate | undefined;
@@ -44,18 +44,19 @@ const CONNECTION_OPTIONS = {
   maxHeaderSize: 16_384,
   requireHostHeader: false,
 } as const;
-/** A client that does not end its handshake is disconnected, as one that does not send its header. Source: RFC 9325, section 3.1. */
+/** A client that does not end its handshake in time is disconnected. Source: RFC 9325, section 3.1. */
 const TLS_OPTIONS = { minVersion: "TLSv1.2", handshakeTimeout: 5000 } as const;
 const MAX_HEADERS = 100;
 const MAX_REQUESTS_PER_SOCKET = 1000;
 /**
- * Connections that the kernel holds until they are accepted. Beyond it, whoever comes is dropped, and tries again a second
- * later; far more, and a flood of them is accepted at once while a request waits (measured: docs/security.md#abuse).
+ * Connections that the kernel holds until they are accepted. It drops further ones, and their clients try again a
+ * second later. With a far larger backlog, a flood is accepted at once while a request waits (measured:
+ * docs/security.md#abuse).
  */
 const BACKLOG = 1024;
 /** A client that does not read its answer is disconnected after two of these periods without a byte of progress. */
 const UNREAD_TIMEOUT_MS = 5000;
-/** One that does not read the refusal of its upgrade or CONNECT is disconnected after this. */
+/** A client that does not read the refusal of its upgrade or CONNECT is disconnected after this. */
 const REFUSAL_MS = 5000;
 /** Every answer is due within a second; connections that are still open after this are closed. */
 const STOP_GRACE_MS = 1500;
@@ -73,8 +74,9 @@ export class HttpServer implements Service {
   readonly #options: HttpServerOptions;
   readonly #server: http.Server;
   /**
-   * The open sockets, those handed over left out, and the latest answer on each. By hand: Node does not say which answers
-   * are open, so that a stop could announce the close in their header, nor whether a socket that then breaks was answered.
+   * The open sockets with the latest answer on each, without sockets that were handed over. Node does not say which
+   * answers are open. A stop needs that to announce the close in their headers, and a broken socket to know whether it
+   * was answered.
    */
   readonly #connections: PlainConnections;
   readonly #queue = new RequestQueue();
@@ -103,12 +105,12 @@ export class HttpServer implements Service {
     this.#server = isTls ? https.createServer({ ...serverOptions, ...TLS_OPTIONS }) : http.createServer(serverOptions);
     // A client may end its side behind its request, as `printf … | nc` does. Node would end the other side before the answer.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
-    // What Node would close as idle at a stop: also who has yet to read an answer that was ended.
+    // Node would also close, as idle at a stop, a client that has yet to read an answer that was ended.
     this.#server.closeIdleConnections = () => connections.closeAnswered();
     this.#server.maxHeadersCount = MAX_HEADERS;
     this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET;
     this.#server.timeout = UNREAD_TIMEOUT_MS;
-    // Websockets count here too. One more, since a newcomer is there before the one that gives way to it is gone.
+    // Websockets count here too. One more, because a newcomer arrives before the connection that gives way is gone.
     if (bounds.plain > 0) this.#server.maxConnections = bounds.plain + bounds.websockets + 1;
     this.#server.on("drop", () => this.#limitReached("http_connections"));
     this.#server.on("connection", (socket: Socket) => this.#accept(socket, isTls));
@@ -126,7 +128,7 @@ export class HttpServer implements Service {
     this.#server.on("clientError", (error, socket) => this.#refuse(error, socket as Socket));
   }
 
-  /** Port that the server listens on; the one that was asked for unless that was 0. */
+  /** Port that the server listens on. It differs from the setting only if that is 0. */
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }
@@ -196,8 +198,9 @@ export class HttpServer implements Service {
   }
 
   /**
-   * A client asks to leave HTTP: from here on Node neither times its socket out nor closes it. It may be taken over, or is
-   * refused within a deadline. Behind an answer that is still open it would have to wait for its client, so it is closed.
+   * A client asks to leave HTTP: from here on Node neither times its socket out nor closes it. The socket is taken
+   * over, or refused within a deadline. If an earlier answer is still open, the socket is closed: the refusal would
+   * wait for its client.
    */
   #detach(socket: Socket, take: () => void): void {
     if (this.#connections.isAnswering(socket)) {
@@ -267,7 +270,7 @@ export class HttpServer implements Service {
 
 function ignore(): void {}
 
-/** What an operator needs to know of an address that cannot be listened on; anything else stays what it is. */
+/** Says why an address cannot be listened on. Any other error stays as it is. */
 function portRefusal(err: NodeJS.ErrnoException, { host, port }: { host: string; port: number }): Error {
   const reason = LISTEN_FAULTS[err.code ?? ""];
   return reason === undefined ? err : new StartError(`Cannot listen on port ${port} of ${host}: ${reason}.`, err);
@@ -327,8 +330,8 @@ function originForm(target: string): string | null {
 }
 
 /**
- * The sockets whose TLS handshake is under way. Node does not say which of them one that has ended was of; their two addresses and
- * ports do, and are forgotten then.
+ * The sockets with a TLS handshake under way. Node does not say which socket a finished handshake belongs to. Their two
+ * addresses and ports do, and are forgotten then.
  */
 class Handshakes {
   readonly #sockets = new Map<string, { readonly socket: Socket; readonly closed: () => void }>();
@@ -342,7 +345,7 @@ class Handshakes {
     socket.once("close", closed);
   }
 
-  /** @param secured what the handshake led to. @returns the socket below it. */
+  /** @param secured the socket that the handshake led to. @returns the socket below it. */
   ended(secured: Socket): Socket | undefined {
     const ends = endsOf(secured);
     const begun = this.#sockets.get(ends);
@@ -358,9 +361,9 @@ function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket):
 }
 
 /**
- * Frees what Node keeps on a socket for as long as it is open, though its server has handed it over: the timer of its timeout,
- * which is stopped and never started again, and the address of its client, which nobody may keep. Of tens of thousands of
- * websockets these are 300 bytes each. Node documents neither: a test looks for both.
+ * Frees what Node keeps on a socket after its server has handed it over: the timer of its timeout, which never starts
+ * again, and the address of its client, which nobody may keep. These are 300 bytes for each of tens of thousands of
+ * websockets. Node documents neither: a test looks for both.
  */
 function detachFromHttp(socket: Socket): void {
   socket.setTimeout(0);

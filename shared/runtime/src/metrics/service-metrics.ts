@@ -79,7 +79,7 @@ export class ServiceMetrics {
     new Gauge({
       ...this.#described(name),
       collect() {
-        // What is not there any more has no series: its last value would stand for ever, and 0 where there are no labels.
+        // A value that is gone has no series: its last value would stay for ever, or 0 if there are no labels.
         this.reset();
         if (labels.length === 0) this.remove();
         for (const [values, value] of read()) this.set(labelled(labels, values), value);
@@ -104,8 +104,8 @@ function labelled(names: readonly string[], values: string): Record<string, stri
 }
 
 /**
- * Counts HTTP answers by surface and status, and refusals by code, and times them by group. Surface and group are `none` where the path
- * has none.
+ * Counts HTTP answers by surface and status, and refusals by code, and times them by group. Paths without a surface
+ * count as `none`.
  */
 export function observeAnswers(metrics: ServiceMetrics, app: Koa): void {
   const requests = metrics.counter("relay_http_requests_total");
@@ -123,15 +123,15 @@ const MAX_NAMED = 50;
 const OTHER = "other other";
 
 /**
- * How often requests of each key, or issuer, were refused, for the operator: those that are refused most have a series
- * each, all others share `other`. Ids come from the keys file, and only what a key's holder sent is counted: nobody makes
- * another's key stand out, or a label. Source: docs/security.md#limits.
+ * Counts refused requests for the operator, by key or issuer. The keys that are refused most have a series each; all
+ * others share `other`. Ids come from the keys file, and only requests of a key's holder count: nobody can raise
+ * another's count, or add a label. Source: docs/security.md#limits.
  */
 export class KeyRefusals {
   /** By kind and id; as many as the keys file has had. */
   readonly #counts = new Map<string, number>();
   readonly #named = new Set<string>();
-  /** Never falls: a counter that fell would be read as one that began anew. */
+  /** Never falls: Prometheus would read a counter that fell as a restart. */
   #others = 0;
 
   /** @param labels kind and id of a record in the keys file, proven by the request. */

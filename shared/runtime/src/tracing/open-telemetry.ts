@@ -34,16 +34,18 @@ const MOST_WAITING = 2048;
 const SENT_EVERY_MS = 1000;
 /** To serialize a batch takes the event loop of those whose acks wait: 512, as is the default, made them wait for 50 ms. */
 const MOST_TOGETHER = 128;
-/** Longer than the exporter itself waits, by default 10 s, and tries again meanwhile. */
+/** Longer than the exporter itself waits and tries again, by default 10 s. */
 const EXPORT_MS = 15_000;
 /** A collector that does not answer holds up no stop for longer. */
 const STOP_MS = 2000;
 /** That a collector fails, and that spans are dropped, is each told of once in this time. */
 const TOLD_EVERY_MS = 60_000;
-/** What is told apart of it, and how much of each is told. */
+/** How many different messages are told apart, and how much of each is logged. */
 const MOST_KINDS = 50;
 const MOST_CHARACTERS = 200;
-/** What is the relay's own fault; a client's is none of the span. As the semantic conventions for HTTP have it. */
+/**
+ * Errors of the relay itself. As in the semantic conventions for HTTP, an error of the client does not fail the span.
+ */
 const FAULTS: ReadonlySet<string> = new Set(["internal_error", "unavailable"]);
 
 /**
@@ -130,7 +132,10 @@ function contextOf(traceparent: string | undefined): Context {
   return parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...parent, isRemote: true });
 }
 
-/** Of all tracers of the process: OpenTelemetry has one handler. What it says at lower levels may have addresses, and goes nowhere. */
+/**
+ * Set for all tracers of the process: OpenTelemetry has one handler. Its lower levels may hold addresses, so they go
+ * nowhere.
+ */
 function reportFaults(logger: Logger, endpoint: string): void {
   const toldAt = new Map<string, number>();
   const report = (kind: string, text: string, fault: object = {}) => {
@@ -163,8 +168,9 @@ function shortened(text: string): string {
 type Done = Parameters<SpanExporter["export"]>[1];
 
 /**
- * An exporter of which each call ends in time. OpenTelemetry's waits for as long as a byte comes now and then, and for ever where a
- * collector answers with another protocol; thirty such calls, and it takes no more. So one that was late is left, and another takes its place.
+ * Ends each call of an exporter in time. OpenTelemetry's exporter waits as long as a byte comes now and then, and for
+ * ever if a collector answers with another protocol. After thirty such calls it takes no more. So a late exporter is
+ * replaced.
  */
 export class BoundedExporter implements SpanExporter {
   readonly #make: () => SpanExporter;
@@ -201,7 +207,7 @@ export class BoundedExporter implements SpanExporter {
   }
 }
 
-/** How far the clock of the machine may go from where it was last seen until it is asked again: more is a step, or a suspended machine. */
+/** A larger difference is a step of the clock, or a suspended machine: the clock is asked again. */
 const STEP_MS = 5;
 
 /** Monotonic times as Unix ms, in their order while nobody sets the clock. */

@@ -33,7 +33,7 @@ export interface SpanOptions {
 export interface TraceSpan {
   /** Names the span to another process. Source: W3C Trace Context, section 3.2. */
   readonly traceparent: string;
-  /** Undefined where it could not be made: nothing of a trace fails what it is about. */
+  /** Undefined if the span could not be made: no fault of a trace fails its envelope. */
   child(name: string, options: Omit<SpanOptions, "traceparent">): TraceSpan | undefined;
   /** Once. Its status is an error where `error.type` is a fault of the relay. */
   end(attributes: SpanAttributes): void;

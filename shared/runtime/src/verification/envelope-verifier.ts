@@ -20,8 +20,8 @@ export class EnvelopeVerifier {
   }
 
   /**
-   * Calls `done` once, before this returns or later. Both signatures are verified side by side. What is left is judged by who is
-   * answered: a fault in it would keep their answers from others, whose signatures a thread verified with it.
+   * Calls `done` once, before this returns or later. Both signatures are verified side by side. The caller judges the
+   * rest: a fault there must not keep other callers, whose signatures the same thread verified, from their answers.
    */
   verify(candidate: Candidate, done: (judge: Judge) => void): void {
     const { entry, canonical, envelope, credential } = candidate;
@@ -62,16 +62,16 @@ function judgeOf(candidate: Candidate, isIssued: boolean, isSigned: boolean): Ju
 }
 
 /**
- * The longest that half of the tokens may be together that are remembered: 10,000 of 750 characters, which have a sealing key and an
- * audience, since as many agents that reconnect present the same ones again.
+ * Most characters in each half of the remembered tokens: 10,000 tokens of 750 characters, with a sealing key and an
+ * audience. As many agents that reconnect present the same tokens again.
  */
 const MOST_CHARACTERS = 7_500_000;
 
 type Token = Pick<Credential, "token" | "signature">;
 
 /**
- * Tokens whose signatures held, those that were presented last. They are kept in two halves, so that nothing is to be removed one
- * by one: when the newer half is full it becomes the older one, and what stood there is forgotten.
+ * Tokens whose signatures held, the latest ones. They are kept in two halves, so that none is removed by itself: when
+ * the newer half is full it becomes the older one, and the tokens of the older one are forgotten.
  */
 export class IssuedTokens {
   /** By their signatures, which are shorter. */

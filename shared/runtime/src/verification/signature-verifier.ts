@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import { type VerifyKey, verify } from "relay-protocol/signing/algorithms.ts";
 import type { Service } from "../lifecycle.ts";
 
-/** What a thread is sent: public keys of 32 bytes, concatenated, and as many texts and signatures. */
+/** A message to a thread: public keys of 32 bytes, concatenated, and as many texts and signatures. */
 export interface Checks {
   readonly keys: Uint8Array;
   readonly texts: readonly string[];
@@ -25,7 +25,7 @@ interface Thread {
   readonly pending: Check[][];
 }
 
-/** One thread for each core, up to as many as one event loop can keep busy: it spends a third of a signature on an envelope. */
+/** One thread per core, up to as many as one event loop keeps busy: an envelope costs it a third of a signature. */
 const MAX_THREADS = 4;
 /** For fewer checks each, waking another thread costs more than it saves. */
 const MIN_CHECKS = 16;
@@ -37,7 +37,7 @@ const MIN_CHECKS = 16;
 export class SignatureVerifier implements Service {
   readonly #threads: Thread[] = [];
   #waiting: Check[] = [];
-  /** True when those that wait are sent at the end of this turn of the event loop. */
+  /** True when the waiting checks are sent at the end of this turn of the event loop. */
   #isDue = false;
 
   /** Resolves when every thread is ready. */
