@@ -56,14 +56,14 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
     file: "services/gateway/src/api/self-test.ts",
     find: "isRefusal(shaped) ? {} : { canonical: canonicalText(shaped.envelope) }",
     replace: "isRefusal(shaped) ? { canonical: text } : { canonical: canonicalText(shaped.envelope) }",
-    tests: ["services/gateway/test/public-surfaces.test.ts"],
+    tests: ["services/gateway/test/self-test.test.ts"],
   },
   {
     name: "no canonical text unless it was asked for",
     file: "services/gateway/src/api/self-test.ts",
     find: 'explain === "1"',
     replace: "true",
-    tests: ["services/gateway/test/public-surfaces.test.ts"],
+    tests: ["services/gateway/test/self-test.test.ts"],
   },
   {
     name: "addresses of limits are hashed",

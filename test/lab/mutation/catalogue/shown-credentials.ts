@@ -2,7 +2,7 @@ import type { Mutation } from "../mutation.ts";
 
 const STEP = "shared/protocol/src/intake/credential-step.ts";
 const SELF_TEST = "services/gateway/src/api/self-test.ts";
-const GATEWAY = ["services/gateway/test/credentials.test.ts"];
+const GATEWAY = ["services/gateway/test/self-test.test.ts"];
 
 /** Credentials that are held by connections, kept for those who look them up, and shown to the self-test. */
 export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
@@ -11,7 +11,7 @@ export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     file: "services/gateway/src/api/credentials.ts",
     find: " || issuers.problemOf(credential, Date.now()) !== undefined",
     replace: "",
-    tests: GATEWAY,
+    tests: ["services/gateway/test/credentials.test.ts"],
   },
   {
     name: "a credential that is shown to the self-test is its issuer's",

@@ -44,7 +44,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     file: "services/gateway/src/api/presence.ts",
     find: "can_deliver_realtime: canDeliverRealtime(presence)",
     replace: 'can_deliver_realtime: status === "online"',
-    tests: ["services/gateway/test/check-online.test.ts", "test/conformance/slow-readers.test.ts"],
+    tests: ["services/gateway/test/presence.test.ts", "test/conformance/slow-readers.test.ts"],
   },
   {
     name: "a handoff is not begun with a congested target",

@@ -1,10 +1,11 @@
-import { expect, test } from "@jest/globals";
+import { beforeAll, describe, expect, test } from "@jest/globals";
 import { CheckOnline } from "relay-protocol/contract/presence.ts";
+import { OnlineAgents, Ready } from "relay-protocol/contract/responses.ts";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { PRESENCE_LIMITS, WINDOW_LIMITS } from "relay-protocol/wire/limits.ts";
 import { presenceOf } from "relay-window/presence/presence.ts";
 import { presenceOfAgent } from "../src/api/presence.ts";
-import { useGateway, useGatewayKit } from "./kit.ts";
+import { codeOf, useGateway, useGatewayKit } from "./kit.ts";
 
 const NOW = 1_800_000_000_000;
 const kit = useGatewayKit();
@@ -76,4 +77,56 @@ test("An agent that is online and congested cannot be delivered to, and each sid
   expect(slow.next_action).not.toBe(fast.next_action);
   expect(slow.caveat).not.toBe(fast.caveat);
   expect(slow.recovery.quickstart[0]).not.toBe(fast.recovery.quickstart[0]);
+});
+
+describe("presence", () => {
+  const kit = useGatewayKit();
+  const gateway = useGateway(kit);
+
+  beforeAll(() => kit.online("agent://bob"));
+
+  const get = (path: string) => fetch(gateway.url + path);
+
+  test("of an agent that is online, and of one that was never seen", async () => {
+    const online = CheckOnline.parse(await (await get("/api/onboarding/check-online?agent_id=agent://bob")).json());
+    expect(online).toMatchObject({ status: "online", can_deliver_realtime: true, severity: "ok" });
+    expect(online.recovery.liveness_contract).toEqual({
+      heartbeat_interval_ms: 15_000,
+      heartbeat_max_ms: 30_000,
+      stale_after_ms: 45_000,
+      stability_hold_ms: 90_000,
+    });
+
+    const unseen = CheckOnline.parse(await (await get("/api/onboarding/check-online?agent_id=agent://nobody")).json());
+    expect(unseen).toMatchObject({ status: "not_seen", can_deliver_realtime: false, stale_ms: null, severity: null });
+    expect(unseen.next_action).not.toBe(online.next_action);
+  });
+
+  test("asks for an agent id, and for nothing else", async () => {
+    for (const query of [
+      "",
+      "?agent_id=bob",
+      "?agent_id=agent://bob&more=1",
+      "?agent_id=agent://a&agent_id=agent://b",
+    ]) {
+      expect(await codeOf(get(`/api/onboarding/check-online${query}`))).toBe("400 invalid_request");
+    }
+  });
+
+  test("of all is counts, never ids", async () => {
+    const text = await (await get("/api/onboarding/online-agents")).text();
+    expect(OnlineAgents.parse(JSON.parse(text))).toMatchObject({
+      complete: true,
+      online_agents: 1,
+      stale_agents: 0,
+      by_severity: { ok: 1 },
+    });
+    expect(text).not.toContain("agent://");
+  });
+
+  test("is part of readiness", async () => {
+    const response = await get("/ready");
+    expect(response.status).toBe(200);
+    expect(Ready.parse(await response.json())).toMatchObject({ ready: true, online_agents: 1, stale_agents: 0 });
+  });
 });

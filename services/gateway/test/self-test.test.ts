@@ -1,137 +1,17 @@
 import { createHash, createPrivateKey, sign } from "node:crypto";
-import { beforeAll, describe, expect, test } from "@jest/globals";
-import { CheckOnline } from "relay-protocol/contract/presence.ts";
-import { OnlineAgents, Ready, SelfTestGuide, SelfTestPass } from "relay-protocol/contract/responses.ts";
-import { SESSION_OVER, SessionRecord } from "relay-protocol/contract/session.ts";
+import { describe, expect, test } from "@jest/globals";
+import { SelfTestGuide, SelfTestPass } from "relay-protocol/contract/responses.ts";
 import { canonicalText } from "relay-protocol/signing/canonical.ts";
+import type { JsonObject } from "relay-protocol/wire/envelope.ts";
 import { KEY_PREFIX } from "relay-window/redis/keys.ts";
-import type { Session } from "relay-window/sessions/look-ups.ts";
+import { AGENT, issued, newKeys } from "../../../shared/protocol/test/signing/issuing.ts";
 import { until } from "../../../test/support/until.ts";
-import { sessionRecord } from "../src/api/sessions.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
 const kit = useGatewayKit();
 const gateway = useGateway(kit);
 
-beforeAll(async () => {
-  await kit.online("agent://bob");
-});
-
 const get = (path: string) => fetch(gateway.url + path);
-
-describe("presence", () => {
-  test("of an agent that is online, and of one that was never seen", async () => {
-    const online = CheckOnline.parse(await (await get("/api/onboarding/check-online?agent_id=agent://bob")).json());
-    expect(online).toMatchObject({ status: "online", can_deliver_realtime: true, severity: "ok" });
-    expect(online.recovery.liveness_contract).toEqual({
-      heartbeat_interval_ms: 15_000,
-      heartbeat_max_ms: 30_000,
-      stale_after_ms: 45_000,
-      stability_hold_ms: 90_000,
-    });
-
-    const unseen = CheckOnline.parse(await (await get("/api/onboarding/check-online?agent_id=agent://nobody")).json());
-    expect(unseen).toMatchObject({ status: "not_seen", can_deliver_realtime: false, stale_ms: null, severity: null });
-    expect(unseen.next_action).not.toBe(online.next_action);
-  });
-
-  test("asks for an agent id, and for nothing else", async () => {
-    for (const query of [
-      "",
-      "?agent_id=bob",
-      "?agent_id=agent://bob&more=1",
-      "?agent_id=agent://a&agent_id=agent://b",
-    ]) {
-      expect(await codeOf(get(`/api/onboarding/check-online${query}`))).toBe("400 invalid_request");
-    }
-  });
-
-  test("of all is counts, never ids", async () => {
-    const text = await (await get("/api/onboarding/online-agents")).text();
-    expect(OnlineAgents.parse(JSON.parse(text))).toMatchObject({
-      complete: true,
-      online_agents: 1,
-      stale_agents: 0,
-      by_severity: { ok: 1 },
-    });
-    expect(text).not.toContain("agent://");
-  });
-
-  test("is part of readiness", async () => {
-    const response = await get("/ready");
-    expect(response.status).toBe(200);
-    expect(Ready.parse(await response.json())).toMatchObject({ ready: true, online_agents: 1, stale_agents: 0 });
-  });
-});
-
-describe("a session", () => {
-  test("can be looked up by its id, times and states only", async () => {
-    const body = { from: "agent://alice", to: "agent://nobody", purpose: "to talk", ttl_minutes: 5 };
-    const asked = await post(`${gateway.url}/v1/sessions/request`, body, { "x-api-key": kit.freshKey() });
-    const { session_id, next } = (await asked.json()) as {
-      session_id: string;
-      next: { async_negotiation_fallback: { expires_at_iso: string } };
-    };
-    const text = await (await get(`/sessions/${session_id}`)).text();
-    const session = SessionRecord.parse(JSON.parse(text));
-    expect(session).toMatchObject({
-      session_id,
-      status: "pending_until_session.approve_or_session.reject",
-      requester: "agent://alice",
-      target: "agent://nobody",
-      decided_at_iso: null,
-      expires_at_iso: next.async_negotiation_fallback.expires_at_iso,
-      target_delivery: { status: "not_seen", can_deliver_realtime: false },
-    });
-    expect(Date.parse(session.expires_at_iso) - Date.parse(session.created_at_iso)).toBe(300_000);
-    expect(text).not.toContain("to talk");
-  });
-
-  test("says otherwise what to do where its target did not receive the request than where it decides or has decided", () => {
-    const PENDING = "pending_until_session.approve_or_session.reject";
-    const session = { sessionId: "ses_00000000000000000000000000", requester: "agent://alice", target: "agent://bob" };
-    const times = { createdAt: 1, expiresAt: 2, decidedAt: null };
-    const adviceOf = (status: Session["status"], delivery: Session["delivery"]) =>
-      sessionRecord({ ...session, ...times, status, delivery }).next_action;
-    expect(adviceOf("approved", "stale")).toBe(adviceOf(PENDING, "not_seen"));
-    const all = [
-      adviceOf("approved", "stale"),
-      adviceOf(PENDING, "online"),
-      ...(["approved", "rejected", "expired"] as const).map((status) => adviceOf(status, "online")),
-    ];
-    expect(new Set(all).size).toBe(all.length);
-    expect(adviceOf("expired", "online")).toBe(SESSION_OVER);
-  });
-
-  test.each(["ses_00000000000000000000000000", "ses_zz000000000000000000000000", "x", "%00", "*", "%E0%A4%A"])(
-    "that nobody asked for is unknown: %s",
-    async (id) => {
-      expect(await codeOf(get(`/sessions/${id}`))).toMatch(/^404 (unknown_session|not_found)$/);
-    },
-  );
-});
-
-describe("feedback", () => {
-  test.each(["/api/public/feedback", "/api/feedback"])("is counted and its text is not kept: POST %s", async (path) => {
-    const before = (await kit.snapshot()).feedback;
-    const feedback = { surface: "checkOnline", sentiment: "blocked", category: "Mallory was here", message: "secret" };
-    const answer = await post(gateway.url + path, feedback);
-    expect(answer.status).toBe(202);
-    const note = expect.stringContaining("reaches no person");
-    expect(await answer.json()).toEqual({ ok: true, stored: "aggregate_only", raw_message_stored: false, note });
-
-    const { feedback: after } = await kit.snapshot();
-    for (const name of ["total", "surface:checkOnline", "sentiment:blocked", "category:other", "message_provided"]) {
-      expect(after.get(name)).toBe((before.get(name) ?? 0) + 1);
-    }
-    expect([...after.keys()].join()).not.toMatch(/mallory|secret/i);
-  });
-
-  test("refuses what it does not know", async () => {
-    expect(await codeOf(post(`${gateway.url}/api/feedback`, { email: "a@b.c" }))).toBe("400 invalid_request");
-    expect(await codeOf(post(`${gateway.url}/api/feedback`, { message: 1 }))).toBe("400 invalid_request");
-  });
-});
 
 describe("the self-test", () => {
   const selfTest = (body: unknown) => post(`${gateway.url}/api/self-test`, body);
@@ -234,5 +114,95 @@ describe("the self-test", () => {
   test("explains itself", async () => {
     const guide = SelfTestGuide.parse(await (await get("/api/self-test")).json());
     expect(guide.canonical_signing_order).toHaveLength(8);
+  });
+});
+
+const SECONDS = Math.floor(Date.now() / 1000);
+const TERM = { iat: SECONDS - 10, exp: SECONDS + 3600 };
+const KEY_ID = `jkt-${AGENT.thumbprint}`;
+
+describe("a self-test of a credential", () => {
+  async function register(payload: JsonObject, keyId = KEY_ID) {
+    const from = "agent://acme.bob";
+    const envelope = { id: "env-1", type: "agent.register", from, payload, ts: Date.now(), key_id: keyId };
+    const sig = sign(null, Buffer.from(canonicalText(envelope)), AGENT.privateKey).toString("base64url");
+    return post(`${gateway.url}/api/self-test`, { ...envelope, sig });
+  }
+
+  /** A message under the key of the credential, with a credential beside it. */
+  async function message(token: string, changes: object = {}) {
+    const addresses = { from: "agent://acme.bob", to: "agent://alice" };
+    const terms = { payload: {}, ts: Date.now(), key_id: KEY_ID, ...changes };
+    const envelope = { id: "env-1", type: "message.send", ...addresses, ...terms };
+    const sig = sign(null, Buffer.from(canonicalText(envelope)), AGENT.privateKey).toString("base64url");
+    return post(`${gateway.url}/api/self-test?credential=${token}`, { ...envelope, sig });
+  }
+
+  test("takes any envelope of the key whose credential is shown beside it", async () => {
+    const answer = await message(await issued(TERM));
+    expect([answer.status, await answer.json()]).toMatchObject([200, { stage: "pass", type: "message.send" }]);
+    const forThis = await message(await issued({ ...TERM, aud: ["relay.example"] }));
+    expect(forThis.status).toBe(200);
+  });
+
+  test.each([
+    ["no token", "malformed", async () => "a.b.c"],
+    ["one that is too long", "malformed", () => issued({ ...TERM, pad: "x".repeat(2048) })],
+    ["a forged one", "signature", () => issued(TERM, {}, newKeys())],
+    ["one that has ended", "expired", () => issued({ ...TERM, exp: SECONDS - 1 })],
+    ["one for another relay", "wrong_relay", () => issued({ ...TERM, aud: ["evil.example"] })],
+  ])("refuses it beside %s", async (_, reason, make) => {
+    const answer = await message(await make());
+    const { code, detail } = (await answer.json()) as { code: string; detail: string };
+    expect([answer.status, code, detail.split(":")[0]]).toEqual([400, "invalid_credential", reason]);
+  });
+
+  test("looks at it when size and clock of the envelope are right, and its key is to be known by it", async () => {
+    const none = "a.b.c";
+    expect(await codeOf(message(none, { ts: Date.now() - 3_600_000 }))).toBe("400 clock_skew");
+    expect(await codeOf(message(none, { payload: { text: "x".repeat(40_000) } }))).toBe("413 body_too_large");
+    expect(await codeOf(message(none, { key_id: "unlisted" }))).toBe("400 unknown_key");
+    expect(await codeOf(message(none))).toBe("400 invalid_credential");
+  });
+
+  test("vouches by it for no other agent and no other key", async () => {
+    expect(await codeOf(message(await issued({ ...TERM, sub: "agent://acme.eve" })))).toBe("400 key_not_allowed");
+    const other = await issued({ ...TERM, cnf: { jwk: newKeys().publicKey.export({ format: "jwk" }) } });
+    expect(await codeOf(message(other))).toBe("400 unknown_key");
+  });
+
+  test("says in its template what payload.relay of a register must be, and a refusal says it too", async () => {
+    const guide = (await (await fetch(`${gateway.url}/api/self-test`)).json()) as {
+      request_template: { payload: JsonObject };
+    };
+    const { relay } = guide.request_template.payload;
+    const credential = await issued(TERM);
+    expect((await register({ credential, relay: relay as string })).status).toBe(200);
+    const refused = (await (await register({ credential, relay: "evil.example" })).json()) as { hint: string };
+    expect(refused.hint).toContain(relay);
+  });
+
+  test("has in its template both members that bind a register to its relay and its connection", async () => {
+    const guide = (await (await fetch(`${gateway.url}/api/self-test`)).json()) as object;
+    expect(guide).toMatchObject({
+      request_template: { payload: { relay: "relay.example", connection_id: "that of hello" } },
+    });
+  });
+
+  test("passes a register with a credential for this relay, whichever connection it is for", async () => {
+    const credential = await issued(TERM);
+    const answer = await register({ credential, relay: "relay.example", connection_id: "con_1" });
+    expect([answer.status, await answer.json()]).toMatchObject([200, { stage: "pass" }]);
+  });
+
+  test("refuses one for another relay, a forged one, and the key without it", async () => {
+    const credential = await issued(TERM);
+    const forged = await issued(TERM, {}, newKeys());
+    const answers = [{ credential, relay: "evil.example" }, { credential: forged, relay: "relay.example" }, {}];
+    expect(await Promise.all(answers.map((payload) => codeOf(register(payload))))).toEqual([
+      "400 invalid_credential",
+      "400 invalid_credential",
+      "400 unknown_key",
+    ]);
   });
 });
