@@ -268,6 +268,7 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         first.time_is_over()
         without, with_cause = self.ended
         self.assertEqual((without.code, with_cause.code, without.__cause__), ("timeout", "timeout", None))
+        self.assertIn("has not answered", without.message)
         self.assertIs(with_cause.__cause__, self.told[0])
         self.assertEqual(with_cause.hint, self.told[0].hint)
 
@@ -351,6 +352,10 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             self.assertIn(named, unreachable(prefixed, refused_with(status)).hint)
         for address, status in ((f"{prefixed}/ws", 404), (prefixed, 503)):
             self.assertNotIn("ws://", unreachable(address, refused_with(status)).hint)
+
+    def test_is_the_address_without_its_second_ws(self) -> None:
+        hint = unreachable("wss://relay.example/prefix/ws/ws", refused_with(404)).hint
+        self.assertIn("Use https://relay.example/prefix: ", hint)
 
     def test_is_that_the_file_of_authorities_cannot_be_read(self) -> None:
         failure = ssl.SSLCertVerificationError("certificate verify failed")

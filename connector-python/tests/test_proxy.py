@@ -365,6 +365,12 @@ class AProxyThatDoesNotConnect(Proxied):
             "If the relay's port speaks plain http, use http:// (or ws://)."
         )
         await self.tells("leads to something that does not speak TLS", hint, "fix")
+        self.proxy.answer = YES + b"<!doctype html>\r\n"
+        self.name_proxy(HTTP_PROXY=f"http://127.0.0.1:{self.proxy.port}")
+        of_look_up = await self.failure_of_look_up(self.connector("http"))
+        of_attempt = await self.failure_of_attempt(self.connector("http"))
+        for error in (of_look_up, of_attempt):
+            self.assertIn("of HTTP_PROXY leads to something that does not speak HTTP.", error.message)
 
     async def test_for_good_is_told_with_its_status(self) -> None:
         for status in (302, 403, 404):

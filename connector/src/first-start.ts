@@ -140,8 +140,9 @@ export class FirstStart {
   /** With why the last attempt failed. */
   #timeout(): RelayError {
     const cause = this.#failure;
-    const details = cause && { message: `The time for the start is over. ${cause.message}`, hint: cause.hint, cause };
-    return new RelayError("timeout", details);
+    const why = cause?.message ?? `The relay at ${this.#options.http.base} has not answered.`;
+    const message = `The time for the start is over. ${why}`;
+    return new RelayError("timeout", { message, ...(cause && { hint: cause.hint, cause }) });
   }
 
   /**

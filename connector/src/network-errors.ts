@@ -93,6 +93,8 @@ export interface FailedRequest {
   readonly message?: string | undefined;
   /** Why, of a proxy on the way. */
   readonly networkError?: NetworkError | undefined;
+  /** Whether that proxy got the request itself, behind its answer to CONNECT. */
+  readonly wasSent?: boolean | undefined;
 }
 
 /** An answer of HTTP that no relay gave, or in the place of the upgrade to a websocket. */
@@ -119,14 +121,17 @@ export function networkErrorOf({ name, code, message, networkError }: FailedRequ
   return tlsError?.[1] ?? entry(`the connection failed (${code})`, UNKNOWN_HINT, "later");
 }
 
-/** Whether what answered does not speak TLS. */
-export function isNoTls(failed: FailedRequest): boolean {
-  return networkErrorOf(failed) === NO_TLS;
+/** What the other end does not speak, if it is that which failed. */
+export function unspokenIn(failed: FailedRequest): "TLS" | "HTTP" | undefined {
+  const told = networkErrorOf(failed);
+  if (told === NO_TLS) return "TLS";
+  return told === NO_HTTP ? "HTTP" : undefined;
 }
 
 /** Whether a request failed before anything of it can have gone out. An answer that is no HTTP came to one that did. */
 export function wasNeverSent(failed: FailedRequest): boolean {
-  if (failed.networkError !== undefined || UNCONNECTED.has(failed.code)) return true;
+  if (failed.networkError !== undefined) return failed.wasSent !== true;
+  if (UNCONNECTED.has(failed.code)) return true;
   const told = networkErrorOf(failed);
   return told.retry === "fix" && told !== NO_HTTP;
 }
@@ -154,7 +159,7 @@ export function upgradeRefusal(answer: StrangeAnswer, address: URL): NetworkErro
   const { status } = answer;
   const answered = status === 101 ? UPGRADED_TO_ANOTHER : shownAnswer(answer, address);
   const why = `the upgrade to a websocket was answered with ${answered}`;
-  const hint = hintOfStatus(answer, address) ?? (status === 404 ? PATH_HINT : UPGRADE_HINT);
+  const hint = hintOfStatus(answer, address) ?? (status === 404 ? hintOfPath(address) : UPGRADE_HINT);
   const told = mayPass(status) ? entry(why, hint, "later") : entry(why, `${pathHint(address)}${hint}`, "fix");
   return { ...told, retryAfterMs: retryAfterIn(answer) };
 }
@@ -202,6 +207,12 @@ function isRedirect(status: number): boolean {
 
 function redirectOf({ status, headers }: StrangeAnswer, address: URL): string | undefined {
   return isRedirect(status) ? placeOf(headers.location, address) : undefined;
+}
+
+/** Errors name the address that was dialled, with /ws. Whoever gives that dials another /ws behind it. */
+function hintOfPath({ protocol, host, pathname }: URL): string {
+  const base = /^(.*)\/ws\/ws$/.exec(pathname)?.[1];
+  return base === undefined ? PATH_HINT : `Use ${protocol}//${host}${base}: the relay's address, without /ws.`;
 }
 
 /** A websocket's address is dialled as it is: one with the prefix of the relay alone leads past its websocket. */

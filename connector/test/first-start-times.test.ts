@@ -11,12 +11,22 @@ let nowMs = 0;
 beforeEach(() => void jest.spyOn(performance, "now").mockImplementation(() => nowMs));
 afterEach(() => void jest.restoreAllMocks());
 
-/** @param told is given each failed attempt. */
-function firstStart(told: RelayError[] = [], takeOver = true): FirstStart {
+/** @param told is given each failed attempt. @param over why no further one may follow. */
+function firstStart(told: RelayError[] = [], takeOver = true, over: RelayError[] = []): FirstStart {
   const http = new HttpClient("http://127.0.0.1:9", false);
   const failed = (error: RelayError) => void told.push(error);
-  return new FirstStart({ agent: "agent://alice", http, takeOver, timeoutMs: undefined, failed, ended: () => {} });
+  const ended = (error: RelayError) => void over.push(error);
+  return new FirstStart({ agent: "agent://alice", http, takeOver, timeoutMs: undefined, failed, ended });
 }
+
+test("A start that ends with its time names the relay that has not answered", () => {
+  jest.useFakeTimers();
+  const ended: RelayError[] = [];
+  firstStart([], true, ended).limit({ timeoutMs: 1000 });
+  jest.advanceTimersByTime(1000);
+  jest.useRealTimers();
+  expect(ended).toMatchObject([{ code: "timeout", message: expect.stringContaining("http://127.0.0.1:9 has not") }]);
+});
 
 test("An upgrade that something else answers ends the start a minute after the first such answer", () => {
   const refusal = (retry: "fix" | "later", status: number) =>

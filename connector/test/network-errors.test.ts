@@ -120,6 +120,10 @@ describe("A refused upgrade", () => {
     expect(hintAt(503, "http://relay.example/prefix")).not.toContain("ws://");
   });
 
+  test("with 404 behind a second /ws names the address without it", () => {
+    expect(hintAt(404, "https://relay.example/prefix/ws/ws")).toContain("Use https://relay.example/prefix: ");
+  });
+
   test("with 400 over plain HTTP, as servers of TLS answer it, names https", () => {
     expect(hintAt(400, "http://relay.example:8443/ws")).toContain("use https:// (or wss://)");
     for (const [status, address] of [
@@ -190,6 +194,8 @@ test("Nothing was sent where no connection came about; one that broke, or an ans
   for (const code of ["ECONNREFUSED", "ENOTFOUND", "CERT_HAS_EXPIRED"]) expect(wasNeverSent({ code })).toBe(true);
   for (const code of ["ECONNRESET", "ETIMEDOUT", "HPE_INVALID_CONSTANT", undefined])
     expect(wasNeverSent({ code })).toBe(false);
+  const networkError = { why: "", hint: "", retry: "fix" } as const;
+  for (const wasSent of [true, false]) expect(wasNeverSent({ networkError, wasSent })).toBe(!wasSent);
 });
 
 describe("Why no websocket was opened is told as it is", () => {

@@ -20,16 +20,16 @@ _STATUSES = ("online", "stale", "offline", "not_seen")
 class CheckOnline:
     def __init__(self, base: str, http: HttpClient) -> None:
         """base: address of the relay, without a slash at its end."""
-        self._base = base
+        self.base = base
         self._http = http
 
     async def presence_of(self, agent: str, timeout_s: float = PRESENCE_TIMEOUT_S) -> Presence:
         """Raises RelayError: `unreachable`, `not_a_relay`, or the relay's refusal."""
-        url = f"{self._base}/api/onboarding/check-online?agent_id={quote(agent, safe='')}"
+        url = f"{self.base}/api/onboarding/check-online?agent_id={quote(agent, safe='')}"
         try:
             answer = await self._http.get(url, timeout_s)
         except (OSError, asyncio.TimeoutError) as cause:
-            raise unreachable(self._base, cause) from cause
+            raise unreachable(self.base, cause) from cause
         status = answer.members.get("status")
         if answer.status != 200 or status not in _STATUSES:
             raise self._refusal(answer)
@@ -44,7 +44,7 @@ class CheckOnline:
         members = answer.members
         if _is_refusal(members):
             return problem_in(members)
-        return no_relay_at(self._base, answer.status, answer.headers)
+        return no_relay_at(self.base, answer.status, answer.headers)
 
 
 def _is_refusal(members: Mapping[str, Any]) -> bool:

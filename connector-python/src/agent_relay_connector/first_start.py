@@ -119,10 +119,9 @@ class FirstStart:
     def time_is_over(self) -> None:
         """Says why the last attempt failed."""
         cause = self._failure
-        if cause is None:
-            self._ended(RelayError("timeout"))
-            return
-        error = RelayError("timeout", f"The time for the start is over. {cause.message}", cause.hint)
+        why = f"The relay at {self._check_online.base} has not answered." if cause is None else cause.message
+        message = f"The time for the start is over. {why}"
+        error = RelayError("timeout", message, None if cause is None else cause.hint)
         error.__cause__ = cause
         self._ended(error)
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import formatdate, parsedate_to_datetime
+from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
 from websockets.datastructures import Headers
@@ -212,9 +213,11 @@ def no_relay_at(base: str, status: int, headers: Mapping[str, str]) -> RelayErro
     return error
 
 
-def is_no_tls(failure: Exception) -> bool:
-    """Whether what answered does not speak TLS."""
-    return isinstance(failure, ssl.SSLError) and _BY_TLS_REASON.get(failure.reason) is _NO_TLS
+def unspoken_in(failure: Exception) -> Literal["TLS", "HTTP"] | None:
+    """What the other end does not speak, if it is that which failed."""
+    if isinstance(failure, NotHttp):
+        return "HTTP"
+    return "TLS" if isinstance(failure, ssl.SSLError) and _BY_TLS_REASON.get(failure.reason) is _NO_TLS else None
 
 
 def is_refused_by_proxy(error: RelayError) -> bool:
@@ -303,9 +306,11 @@ def _of_proxy(error: ProxyError, url: str) -> NetworkError:
     if error.problem == "unusable":
         return NetworkError(why, f"{_PROXY_HINT} NO_PROXY={target.host} goes without a proxy.", "fix")
     if error.problem == "portal":
+        is_secure = url.startswith(("wss:", "https:"))
+        other = "plain http, use http:// (or ws://)" if is_secure else "TLS, use https:// (or wss://)"
         hint = (
             f"It may show a page of its own in place of {target.place}, such as a login: ask who runs it, or name "
-            f"{target.host} in NO_PROXY. If the relay's port speaks plain http, use http:// (or ws://)."
+            f"{target.host} in NO_PROXY. If the relay's port speaks {other}."
         )
         return NetworkError(why, hint, "fix")
     if error.status is None:
@@ -363,7 +368,7 @@ def _upgrade_refusal(status: int, websocket: str, location: str | None, wait_s: 
     to = _redirect_of(status, location, websocket)
     answered = "101, without the headers of a websocket" if status == 101 else f"{status}{to}"
     why = f"the upgrade to a websocket was answered with {answered}"
-    hint = _hint_of_status(status, websocket, to, wait_s) or (_PATH_HINT if status == 404 else _UPGRADE_HINT)
+    hint = _hint_of_status(status, websocket, to, wait_s) or (_hint_of_path(websocket) if status == 404 else _UPGRADE_HINT)
     if may_pass(status):
         return NetworkError(why, hint, "later")
     return NetworkError(why, _path_hint(websocket) + hint, "fix")
@@ -400,6 +405,12 @@ def _to(location: str, url: str) -> str:
         return ""
     shown = to if len(to) <= _MOST_OF_LOCATION else f"{to[:_MOST_OF_LOCATION]}…"
     return f" to {shown}" if place else ""
+
+
+def _hint_of_path(websocket: str) -> str:
+    """Errors name the address that was dialled, with /ws. Whoever gives that dials another /ws behind it."""
+    base = "http" + websocket.removeprefix("ws").removesuffix("/ws/ws")
+    return f"Use {base}: the relay's address, without /ws." if websocket.endswith("/ws/ws") else _PATH_HINT
 
 
 def _path_hint(websocket: str) -> str:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from .dial import dial
 from .limits import MAX_PROXY_ANSWER_BYTES, PROXY_HEADERS_WITHIN_S
-from .network_errors import is_no_tls, may_pass, retry_after_of
+from .network_errors import may_pass, retry_after_of, unspoken_in
 from .proxy import Proxy, ProxyError, proxy_of, target_of
 
 # A start that outlasts a proxy which refuses outlasts a portal.
@@ -35,9 +35,10 @@ class Tunnel:
 
     def failure(self, error: Exception) -> Exception:
         """What the attempt failed with, of which the proxy may be the reason."""
-        if self._passed is None or not is_no_tls(error):
+        unspoken = unspoken_in(error)
+        if self._passed is None or unspoken is None:
             return error
-        return self._passed.error("portal", "leads to something that does not speak TLS", PORTAL_STATUS)
+        return self._passed.error("portal", f"leads to something that does not speak {unspoken}", PORTAL_STATUS)
 
     async def open(self) -> socket.socket:
         """Without TLS. Raises OSError. Its caller bounds the time; cancelled, it leaves no socket."""

@@ -30,11 +30,14 @@ export class ProxyFailure extends Error {
   readonly networkError: NetworkError;
   /** Of its answer to CONNECT; undefined where there was none. */
   readonly proxyStatus: number | undefined;
+  /** Whether it got the request itself, behind its answer to CONNECT. */
+  readonly wasSent: boolean;
 
-  constructor(networkError: NetworkError, proxyStatus?: number) {
+  constructor(networkError: NetworkError, proxyStatus?: number, wasSent = false) {
     super(networkError.why);
     this.networkError = networkError;
     this.proxyStatus = proxyStatus;
+    this.wasSent = wasSent;
   }
 }
 

@@ -4,12 +4,12 @@ import { connect as openTls } from "node:tls";
 import { PROXY } from "../limits.ts";
 import {
   type FailedRequest,
-  isNoTls,
   mayPass,
   type NetworkError,
   networkErrorOf,
   retryAfterOf,
   tryAgain,
+  unspokenIn,
 } from "../network-errors.ts";
 import { bare, type NamedProxy, ProxyFailure, proxyFor, shownProxy, type Target, targetOf } from "./proxy.ts";
 
@@ -62,7 +62,8 @@ export class Way {
 
   /** What the attempt failed with, of which the proxy may be the reason. */
   failure(error: FailedRequest): FailedRequest {
-    return this.#proxy && this.#isThrough && isNoTls(error) ? portal(this.#proxy, this.#target) : error;
+    const unspoken = this.#isThrough ? unspokenIn(error) : undefined;
+    return this.#proxy && unspoken ? portal(this.#proxy, this.#target, unspoken) : error;
   }
 }
 
@@ -157,11 +158,12 @@ function unanswered(
   return new ProxyFailure({ why: `${shownProxy(named)} ${what}`, hint, retry });
 }
 
-/** It let the connection through, and something else than TLS answers in it. */
-function portal(named: NamedProxy, { host, place }: Target): ProxyFailure {
-  const why = `${shownProxy(named)} leads to something that does not speak TLS`;
-  const hint = `It may show a page of its own in place of ${place}, such as a login: ask who runs it, or name ${host} in NO_PROXY. If the relay's port speaks plain http, use http:// (or ws://).`;
-  return new ProxyFailure({ why, hint, retry: "fix" }, PORTAL_STATUS);
+/** It let the connection through, and something else than a relay answers in it. */
+function portal(named: NamedProxy, { host, place }: Target, unspoken: "TLS" | "HTTP"): ProxyFailure {
+  const why = `${shownProxy(named)} leads to something that does not speak ${unspoken}`;
+  const other = unspoken === "TLS" ? "plain http, use http:// (or ws://)" : "TLS, use https:// (or wss://)";
+  const hint = `It may show a page of its own in place of ${place}, such as a login: ask who runs it, or name ${host} in NO_PROXY. If the relay's port speaks ${other}.`;
+  return new ProxyFailure({ why, hint, retry: "fix" }, PORTAL_STATUS, unspoken === "HTTP");
 }
 
 function refusalIn(answer: string, named: NamedProxy, { host, place }: Target): ProxyFailure {

@@ -339,21 +339,23 @@ describe("A proxy that makes no connection is named", () => {
     await socket.close();
   });
 
-  test("when it opens a connection and shows a page in it", async () => {
-    const page = "HTTP/1.1 200 OK\r\n\r\n";
+  test.each([
+    ["https", "TLS", "HTTP/1.1 200 OK\r\n\r\n"],
+    ["http", "HTTP", "<!doctype html>\r\n"],
+  ])("when it opens a connection to %s and shows a page in it", async (scheme, unspoken, page) => {
     const portal = createTcpServer((socket) => {
       socket.once("data", () => {
         socket.write("HTTP/1.1 200 OK\r\n\r\n");
         socket.once("data", () => socket.end(`${page}<html>Log in</html>`));
       });
     });
-    process.env.HTTPS_PROXY = `http://127.0.0.1:${await listening(portal)}`;
+    process.env[`${scheme}_proxy`] = `http://127.0.0.1:${await listening(portal)}`;
     const { agent, key } = testAgent("alice");
-    const url = `https://${RELAY}`;
-    const look = await errorOf(new Connector({ url, agent, key }).checkOnline(agent));
-    const dialled = unreachable(`wss://${RELAY}`, (await dial(`wss://${RELAY}/ws`)) as AttemptFailure);
+    const websocket = `${scheme.replace("http", "ws")}://${RELAY}`;
+    const look = await errorOf(new Connector({ url: `${scheme}://${RELAY}`, agent, key }).checkOnline(agent));
+    const dialled = unreachable(websocket, (await dial(`${websocket}/ws`)) as AttemptFailure);
     for (const error of [look, dialled]) {
-      expect(error.message).toMatch(/of HTTPS_PROXY leads to something that does not speak TLS\.$/);
+      expect(error.message).toMatch(`of ${scheme}_proxy leads to something that does not speak ${unspoken}.`);
       expect([error.hint, error.retry]).toEqual([expect.stringContaining("such as a login"), "fix"]);
       expect(isRefusedByProxy(error)).toBe(true);
     }
