@@ -57,6 +57,10 @@ class AKeyFile(unittest.TestCase):
                 given.write(json.dumps({"agent_id": "agent://a", "key_id": "a-1", "alg": "hmac-sha256", "secret": SEED}))
             self.assertEqual(read_key_file(f"/dev/fd/{reading}").agent, "agent://a")
 
+    def test_may_be_named_by_a_path_object(self) -> None:
+        with self.assertRaisesRegex(RelayError, "cannot be read"):
+            read_key_file(Path("nowhere.json"))  # type: ignore[arg-type]
+
     def test_that_is_no_regular_file_is_not_waited_for(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder, "pipe"))

@@ -93,7 +93,7 @@ export interface FailedRequest {
   readonly message?: string | undefined;
   /** Why, of a proxy on the way. */
   readonly networkError?: NetworkError | undefined;
-  /** Whether that proxy got the request itself, behind its answer to CONNECT. */
+  /** Whether the other end may have got the request: its TLS was there, or a proxy answers in its place. */
   readonly wasSent?: boolean | undefined;
 }
 
@@ -130,8 +130,8 @@ export function unspokenIn(failed: FailedRequest): "TLS" | "HTTP" | undefined {
 
 /** Whether a request failed before anything of it can have gone out. An answer that is no HTTP came to one that did. */
 export function wasNeverSent(failed: FailedRequest): boolean {
-  if (failed.networkError !== undefined) return failed.wasSent !== true;
-  if (UNCONNECTED.has(failed.code)) return true;
+  if (failed.wasSent) return false;
+  if (failed.networkError !== undefined || UNCONNECTED.has(failed.code)) return true;
   const told = networkErrorOf(failed);
   return told.retry === "fix" && told !== NO_HTTP;
 }

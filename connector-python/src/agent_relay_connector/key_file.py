@@ -1,5 +1,6 @@
 """Key files, as `relay keygen` and `npm run keys` write them: one JSON object."""
 
+import os
 import re
 import stat
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from .types import JsonObject
 _HINT = "relay keygen makes one: {agent_id, key_id, alg, private_key or secret}, in base64url."
 _UTF_8 = "Write it as UTF-8, in PowerShell with Set-Content -Encoding utf8."
 # A file that this process was given open, such as the output of `<(command)`.
-_GIVEN = re.compile(r"/(?:dev/(?:fd/|stdin\Z)|proc/)")
+_GIVEN = re.compile(r"/(?:dev/(?:stdin|fd/[0-9]+)|proc/(?:self|[0-9]+)/fd/[0-9]+)")
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def read_key_file(path: str) -> KeyFile:
     origin = f"The key file {path}"
     try:
         # Nobody may ever write to a named pipe, and nothing ends a read of one.
-        if not _GIVEN.match(path) and not stat.S_ISREG(Path(path).stat().st_mode):
+        if not _GIVEN.fullmatch(os.fspath(path)) and not stat.S_ISREG(Path(path).stat().st_mode):
             raise _invalid(f"{origin} is no regular file.")
         text = decode_text(Path(path).read_bytes())
         if text is None:

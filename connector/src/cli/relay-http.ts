@@ -156,8 +156,9 @@ export class RelayHttp {
 
   #noRelay(answer: Answer, isSend: boolean): Failure {
     const { message, hint = this.addressHint, ...told } = noRelayAt(this.baseUrl, answer);
-    // An edge may have passed it on before it failed.
-    const outcome = answer.status >= 500 ? "unknown" : "refused";
+    // An edge may have passed it on before it failed, or have changed the answer.
+    const isOpen = answer.status >= 500 || answer.status === 408 || answer.status < 300;
+    const outcome = isOpen ? "unknown" : "refused";
     return new Failure("unreachable", message, hint, {
       ...told,
       ...(isSend && { outcome }),

@@ -31,6 +31,8 @@ export class Way {
   readonly #signal: AbortSignal;
   #proxy: NamedProxy | undefined;
   #isThrough = false;
+  /** TLS is there, and the request may be out. */
+  #isSecured = false;
 
   /** @param usesProxy whether the environment's proxy counts. */
   constructor(url: string, usesProxy: boolean, signal: AbortSignal) {
@@ -43,12 +45,12 @@ export class Way {
   readonly connect: Connect = (_, connected) => {
     const [target, proxy] = [this.#target, this.#usesProxy ? proxyFor(this.#target, process.env) : undefined];
     // At once: what fails at once must find a listener.
-    if (proxy === undefined) return connectionTo(target);
+    if (proxy === undefined) return this.#open();
     this.#proxy = proxy;
     tunnelTo(target, proxy, this.#signal).then(
       (tunnel) => {
         this.#isThrough = true;
-        connected(null, connectionTo(target, tunnel));
+        connected(null, this.#open(tunnel));
       },
       (error) => connected(error, undefined as never),
     );
@@ -62,8 +64,15 @@ export class Way {
 
   /** What the attempt failed with, of which the proxy may be the reason. */
   failure(error: FailedRequest): FailedRequest {
+    if (this.#isSecured) return Object.assign(error, { wasSent: true });
     const unspoken = this.#isThrough ? unspokenIn(error) : undefined;
     return this.#proxy && unspoken ? portal(this.#proxy, this.#target, unspoken) : error;
+  }
+
+  #open(tunnel?: Socket): Socket {
+    return connectionTo(this.#target, tunnel).once("secureConnect", () => {
+      this.#isSecured = true;
+    });
   }
 }
 

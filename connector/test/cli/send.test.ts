@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { chmod, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { join } from "node:path";
+import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { RelayHttp } from "../../src/cli/relay-http.ts";
@@ -11,6 +12,7 @@ import { EDGE } from "../../src/cli/transports/transport.ts";
 import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, jsonLines, next, record, untilState } from "../kit.ts";
+import { SELF_SIGNED } from "../self-signed.ts";
 import { setTime, Waits } from "../times.ts";
 import { BOB, HELLO } from "./control-kit.ts";
 import { CommandLine, expectFailure, nowhere } from "./shell.ts";
@@ -314,6 +316,44 @@ describe("What is sent with an API key", () => {
     expect(error).toMatchObject({ code, outcome: "unknown", retry: "later" });
     expect(error.hint).toContain("ask the target before you send it again");
     expect(keys).toEqual(given.map(() => keys[0]));
+  });
+
+  test.each<[string, Answering[]]>([
+    ["an edge fails, and then refuses", [edge(502), edge(403)]],
+    ["no answer comes, and then a redirect", [cutOff, edge(302)]],
+    ["an edge shows a page", [edge(200), edge(200)]],
+    ["an edge gives up on it", [edge(408), edge(408)]],
+  ])("has an unknown outcome also where %s", async (_, given) => {
+    setTime(EDGE, "outlastedMs", 0);
+    answers = [...given];
+    expect(await errorOf(sends(address()))).toMatchObject({ code: "unreachable", outcome: "unknown" });
+  });
+
+  test("has an unknown outcome where TLS breaks behind the request", async () => {
+    const authorities = getCACertificates();
+    setDefaultCACertificates([SELF_SIGNED.cert]);
+    const clients: Socket[] = [];
+    const secure = createTlsServer({ ...SELF_SIGNED, maxVersion: "TLSv1.2" }, (socket) => {
+      socket.once("data", () => clients.at(-1)?.end("This is no TLS."));
+    });
+    await once(secure.listen(0, "127.0.0.1"), "listening");
+    const front = createTcpServer((client) => {
+      clients.push(client);
+      const back = connect((secure.address() as AddressInfo).port, "127.0.0.1");
+      client
+        .on("error", () => {})
+        .pipe(back)
+        .on("error", () => {})
+        .pipe(client, { end: false });
+      client.on("close", () => back.destroy());
+    });
+    await once(front.listen(0, "127.0.0.1"), "listening");
+    const error = await errorOf(sends(`https://localhost:${(front.address() as AddressInfo).port}`));
+    setDefaultCACertificates(authorities);
+    for (const client of clients) client.destroy();
+    await Promise.all([secure, front].map((server) => new Promise((closed) => server.close(closed))));
+    expect(error).toMatchObject({ code: "unreachable", outcome: "unknown" });
+    expect(error.message).toContain("does not speak TLS");
   });
 
   test("has an unknown outcome where it is interrupted while it waits for the answer", async () => {

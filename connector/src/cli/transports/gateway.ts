@@ -75,7 +75,9 @@ async function sendBy(
 /** @param isLost an earlier request may have been accepted. */
 function told(last: Failure, isLost: boolean): Failure {
   if (last.code === "invalid_api_key") return new Failure(last.code, last.message, API_KEY_HINT);
-  const isOpen = (isLost && last.retry === "later") || last.outcome === "unknown" || UNDECIDED.has(last.code);
+  // A refusal that the relay repeats for the same Idempotency-Key is one of the earlier request, too.
+  const leavesOpen = last.code === "unreachable" || last.retry === "later";
+  const isOpen = (isLost && leavesOpen) || last.outcome === "unknown" || UNDECIDED.has(last.code);
   return isOpen ? new Failure(last.code, last.message, UNDECIDED_HINT, { ...last, outcome: "unknown" }) : last;
 }
 
