@@ -228,7 +228,7 @@ describe("relay request --wait --receipt", () => {
     const requested = line.run(args);
     await bob.prints(1);
     expect((await line.run(["approve", ...as("bob"), String(bob.lines[0]?.session_id)])).code).toBe(0);
-    await waits.end(LOOK_MS);
+    waits.endBetween(LOOK_MS, LOOK_MS);
     const { code, stdout } = await requested;
     expect([code, jsonLines(stdout)[1]]).toMatchObject([0, { session_status: "approved", receipt: { version: 1 } }]);
     const verify = await line.run(["verify", file, "--json", "--issuer", "acme.record.json"]);

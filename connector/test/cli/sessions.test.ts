@@ -36,7 +36,7 @@ describe("relay request, approve and reject", () => {
     expect(jsonLines(approval.stdout)).toMatchObject([
       { session_id: session, session_status: "approved", target_delivery: { can_deliver_realtime: true } },
     ]);
-    await waits.end(LOOK_MS);
+    waits.endBetween(LOOK_MS, LOOK_MS);
     expect(await asked.end()).toBe(0);
     const late = await line.run(["reject", ...as("bob-hmac"), session]);
     expect(late).toMatchObject({ code: 3, stderr: expect.stringContaining("It is approved since 20") });
@@ -52,7 +52,7 @@ describe("relay request, approve and reject", () => {
     await until("it is pending", () => asked.stdout.includes("ses_"));
     const session = /ses_[0-9a-z]{26}/.exec(asked.stdout)?.[0] as string;
     expect((await line.run(["reject", ...as("bob-hmac"), session, "--reason", "no time"])).code).toBe(0);
-    await waits.end(LOOK_MS);
+    waits.endBetween(LOOK_MS, LOOK_MS);
     expect(await asked.end()).toBe(3);
     expect(asked.lines[1]).toEqual({ ok: true, session_id: session, session_status: "rejected", reason: "no time" });
     expect(asked.reports.filter(({ event }) => event !== "waiting")).toEqual([]);
@@ -120,7 +120,7 @@ describe("relay request --wait, whose relay is restarted meanwhile,", () => {
   /** The relay is away, and the command has noticed. */
   async function away(command: Running): Promise<void> {
     await shut();
-    await waits.end(LOOK_MS);
+    waits.endBetween(LOOK_MS, LOOK_MS);
     await command.wrote("is not reachable");
   }
 
@@ -132,7 +132,7 @@ describe("relay request --wait, whose relay is restarted meanwhile,", () => {
     await serve();
     await untilState(bob, "online", 20_000);
     await bob.approve(sessionId, ALICE);
-    await waits.end(LOOK_MS);
+    waits.endBetween(LOOK_MS, LOOK_MS);
     expect(await command.end()).toBe(0);
     expect(command.lines[1]).toMatchObject({ session_id: sessionId, session_status: "approved" });
   });
@@ -142,7 +142,7 @@ describe("relay request --wait, whose relay is restarted meanwhile,", () => {
     await away(command);
     const now = Date.now();
     jest.spyOn(Date, "now").mockReturnValue(now + 3_000_000);
-    await waits.end(LOOK_MS);
+    waits.endBetween(LOOK_MS, LOOK_MS);
     expect(await command.end()).toBe(5);
     expect(errorOf(command)).toMatchObject({ code: "timeout", message: expect.stringContaining("is not reachable") });
   });
@@ -152,7 +152,7 @@ describe("relay request --wait, whose relay is restarted meanwhile,", () => {
     await away(command);
     await line.stage.relay.loseWindow();
     await serve();
-    await waits.end(LOOK_MS);
+    waits.endBetween(LOOK_MS, LOOK_MS);
     expect(await command.end()).toBe(3);
     const message = expect.stringContaining("does not have the session any more");
     expect(errorOf(command)).toMatchObject({ code: "unknown_session", message });
