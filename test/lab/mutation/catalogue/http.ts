@@ -69,8 +69,8 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
   {
     name: "policy of answers",
     file: "shared/runtime/src/http/app.ts",
-    find: "default-src 'none';",
-    replace: "default-src 'self';",
+    find: "defaultSrc: [\"'none'\"]",
+    replace: "defaultSrc: [\"'self'\"]",
     tests: [APP],
   },
   {
