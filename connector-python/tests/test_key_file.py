@@ -59,7 +59,7 @@ class AKeyFile(unittest.TestCase):
 
     def test_may_be_named_by_a_path_object(self) -> None:
         with self.assertRaisesRegex(RelayError, "cannot be read"):
-            read_key_file(Path("nowhere.json"))  # type: ignore[arg-type]
+            read_key_file(Path("nowhere.json"))
 
     def test_that_is_no_regular_file_is_not_waited_for(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

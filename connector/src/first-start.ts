@@ -32,6 +32,8 @@ function elsewhereSince(iso: unknown): RelayError {
   });
 }
 
+const SHORT_HINT = "Give the start more time, or see whether a relay answers there.";
+
 /** What is different until the agent is registered for the first time. */
 export class FirstStart {
   readonly #options: FirstStartOptions;
@@ -142,7 +144,7 @@ export class FirstStart {
     const cause = this.#failure;
     const why = cause?.message ?? `The relay at ${this.#options.http.base} has not answered.`;
     const message = `The time for the start is over. ${why}`;
-    return new RelayError("timeout", { message, ...(cause && { hint: cause.hint, cause }) });
+    return new RelayError("timeout", { message, hint: cause?.hint ?? SHORT_HINT, ...(cause && { cause }) });
   }
 
   /**

@@ -1,5 +1,6 @@
 """One agent on the relay."""
 
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, overload
@@ -54,7 +55,7 @@ class Connector:
         self,
         url: str,
         *,
-        key_file: str | None = None,
+        key_file: str | os.PathLike[str] | None = None,
         agent: str | None = None,
         key: AgentKey | None = None,
         http_url: str | None = None,

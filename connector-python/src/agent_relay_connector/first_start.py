@@ -21,6 +21,8 @@ from .network_errors import is_refused_by_proxy, is_refused_upgrade
 from .self_test import SelfTest
 from .types import Presence
 
+_SHORT_HINT = "Give the start more time, or see whether a relay answers there."
+
 
 class FirstStart:
     def __init__(
@@ -121,7 +123,7 @@ class FirstStart:
         cause = self._failure
         why = f"The relay at {self._check_online.base} has not answered." if cause is None else cause.message
         message = f"The time for the start is over. {why}"
-        error = RelayError("timeout", message, None if cause is None else cause.hint)
+        error = RelayError("timeout", message, _SHORT_HINT if cause is None else cause.hint)
         error.__cause__ = cause
         self._ended(error)
 

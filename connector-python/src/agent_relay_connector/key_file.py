@@ -23,7 +23,7 @@ from .types import JsonObject
 _HINT = "relay keygen makes one: {agent_id, key_id, alg, private_key or secret}, in base64url."
 _UTF_8 = "Write it as UTF-8, in PowerShell with Set-Content -Encoding utf8."
 # A file that this process was given open, such as the output of `<(command)`.
-_GIVEN = re.compile(r"/(?:dev/(?:stdin|fd/[0-9]+)|proc/(?:self|[0-9]+)/fd/[0-9]+)")
+_GIVEN = re.compile(r"/(?:dev/(?:stdin|fd/[0-9]+)|proc/self/fd/[0-9]+)")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class KeyFile:
     accept_from: tuple[str, ...] | None
 
 
-def read_key_file(path: str) -> KeyFile:
+def read_key_file(path: str | os.PathLike[str]) -> KeyFile:
     """Raises `invalid_key`, or `invalid_credential`, with what is wrong with the file."""
     origin = f"The key file {path}"
     try:

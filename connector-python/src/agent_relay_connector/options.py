@@ -57,7 +57,7 @@ class Identity:
     accept_from: Sequence[str] | None
 
 
-def identity_of_file(path: str) -> Identity:
+def identity_of_file(path: str | os.PathLike[str]) -> Identity:
     """Of a key file, which is read again for each renewal: its keys may be others by then.
 
     Raises `invalid_key` or `invalid_credential`.
@@ -75,7 +75,7 @@ def identity_of_file(path: str) -> Identity:
 
 
 def identity_of(
-    key_file: str | None,
+    key_file: str | os.PathLike[str] | None,
     agent: str | None,
     key: AgentKey | None,
     credential: CredentialSource | None,

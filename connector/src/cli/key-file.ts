@@ -51,7 +51,7 @@ export interface SigningAgent {
 
 const INVALID = "invalid_key";
 /** A file that this process was given open, such as the output of `<(command)`. */
-const GIVEN = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/(?:self|\d+)\/fd\/\d+)$/;
+const GIVEN = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
 /** @throws {Failure} `invalid_key`, or `invalid_credential`, with what is wrong with the file. */
 export async function readKeyFile(file: string): Promise<SigningAgent> {

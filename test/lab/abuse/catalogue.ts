@@ -147,8 +147,8 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "a flood of pings",
-    stoppedBy: "pings have a rate of their own; beyond it the connection is closed, and read no further",
-    reaches: ["pings"],
+    stoppedBy: "a ping costs its key what an envelope costs; beyond its own rate of pings a connection is closed",
+    reaches: ["key_envelopes"],
     attacker: pings,
   },
   {
