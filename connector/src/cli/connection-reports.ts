@@ -1,10 +1,10 @@
 import type { Connector } from "../connector.ts";
 import type { RelayError } from "../errors.ts";
 import type { ConnectorState, DecidedSession, Notice, Warning } from "../types.ts";
-import { NO_RELAY_REACHED } from "./control/told-states.ts";
 import { Failure, failureOf } from "./failure.ts";
 import { Repeats } from "./repeats.ts";
 import type { Reporter } from "./reporter.ts";
+import { NO_RELAY_REACHED } from "./sharing/events.ts";
 
 type Reports = Pick<Reporter, "report">;
 

@@ -76,7 +76,7 @@ const HINTS: Readonly<Record<string, string>> = {
   not_a_relay:
     "Check --url or RELAY_URL; where the relay answers over HTTP at another address, RELAY_HTTP_URL says it. --take-over goes on without, and ends the connection of whoever has the agent.",
   superseded_elsewhere:
-    "Stop the other, or end it with --take-over. Commands share the connection of a relay listen or relay mcp of the same user and key on this machine (relay send, ask, request, approve, reject), and no other.",
+    "Stop the other, or end it with --take-over. Commands share the connection of a relay listen or relay mcp of the same user on this machine (relay send, ask, request, approve, reject), and no other.",
 };
 
 /** What to do about an error of the library, in the words of the command line. */

@@ -2,7 +2,6 @@ import { Connector } from "../connector.ts";
 import { type LookUps, McpAgent } from "../mcp/agent.ts";
 import type { Make } from "../mcp/late-agent.ts";
 import { reportConnection } from "./connection-reports.ts";
-import { controlPlace } from "./control/place.ts";
 import { hintOf } from "./failure.ts";
 import { readIdentity, requireKey } from "./identity.ts";
 import type { Io } from "./io.ts";
@@ -10,6 +9,7 @@ import type { SigningAgent } from "./key-file.ts";
 import { RelayHttp } from "./relay-http.ts";
 import type { Reporter } from "./reporter.ts";
 import { isSuperseded, SharedConnection } from "./sharing/shared-connection.ts";
+import { controlPlace } from "./sharing/socket.ts";
 import { readTrust } from "./trust.ts";
 
 /** Options of `relay mcp` that are of its agent. */
@@ -60,7 +60,7 @@ async function mcpAgent(
   // Two servers that took over at each call would end each other's connection without end.
   const takeOver = options.takeOver && former?.wasOnline !== true;
   const believesAsOthers = !options.trust && !requireVerified && maxDeliveryAgeMs === undefined;
-  const place = controlPlace(signing, http.websocketUrl, io, reporter);
+  const place = controlPlace(signing.agent, http.websocketUrl, io, reporter);
   const shares = (holder: "this" | "other") => {
     const whose = holder === "this" ? "this process" : "another process";
     const text = `${signing.agent} has several processes here, which share the connection of ${whose}: each gets every message, and may answer it.`;

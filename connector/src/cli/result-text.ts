@@ -1,4 +1,4 @@
-import type { ControlRequest, ControlResult } from "./control/request.ts";
+import type { ControlRequest, ControlResult } from "./sharing/requests.ts";
 
 /** The result of a request, as text for people. */
 export function resultText(request: ControlRequest, result: ControlResult): string {

@@ -1,5 +1,4 @@
 import type { Delivery } from "../types.ts";
-import { type ControlRequest, type ControlResult, sealedOf } from "./control/request.ts";
 import { EXIT } from "./exit-codes.ts";
 import { Failure, failureOf } from "./failure.ts";
 import { readIdentity } from "./identity.ts";
@@ -8,6 +7,7 @@ import { jsonLine, writeLine } from "./output.ts";
 import { RelayHttp } from "./relay-http.ts";
 import { Reporter } from "./reporter.ts";
 import { resultText } from "./result-text.ts";
+import { type ControlRequest, type ControlResult, sealedOf } from "./sharing/requests.ts";
 import { openTransport } from "./transports/open.ts";
 import type { Transport } from "./transports/transport.ts";
 import { waitingText } from "./wait-online.ts";

@@ -12,8 +12,7 @@ import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, untilState } from "../kit.ts";
 import { setTime, Waits } from "../times.ts";
-import { BOB } from "./control-kit.ts";
-import { CommandLine, nowhere } from "./shell.ts";
+import { BOB, CommandLine, nowhere } from "./shell.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 

@@ -6,8 +6,7 @@ import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
 import { Host } from "../mcp/kit.ts";
-import { BOB, HELLO } from "./control-kit.ts";
-import { atHome, BIN, CommandLine, Process } from "./shell.ts";
+import { atHome, BIN, BOB, CommandLine, HELLO, Process } from "./shell.ts";
 
 /** What only a process of its own can show. All else about the commands is tested in the process of the tests. */
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { RejectReasons } from "../../src/cli/reject-reasons.ts";
 import type { Delivery } from "../../src/index.ts";
-import { BOB } from "./control-kit.ts";
+import { BOB } from "./shell.ts";
 
 /** Without a relay in this process: its timers would be counted too. */
 

@@ -14,8 +14,7 @@ import { shared } from "../fixture.ts";
 import { errorOf, jsonLines, next, record, untilState } from "../kit.ts";
 import { SELF_SIGNED } from "../self-signed.ts";
 import { setTime, Waits } from "../times.ts";
-import { BOB, HELLO } from "./control-kit.ts";
-import { CommandLine, expectFailure, nowhere } from "./shell.ts";
+import { BOB, CommandLine, expectFailure, HELLO, nowhere } from "./shell.ts";
 
 afterEach(() => {
   jest.restoreAllMocks();

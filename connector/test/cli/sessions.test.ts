@@ -4,9 +4,8 @@ import { LOOK_MS } from "../../src/cli/session-decision.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, untilState } from "../kit.ts";
 import { Waits } from "../times.ts";
-import { ALICE, BOB } from "./control-kit.ts";
 import type { Running } from "./shell.ts";
-import { CommandLine, expectFailure } from "./shell.ts";
+import { ALICE, BOB, CommandLine, expectFailure } from "./shell.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
 

@@ -1,47 +1,118 @@
-import { chmod, readdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { once } from "node:events";
+import { chmod, link, mkdir, readdir } from "node:fs/promises";
+import { connect, createServer, Server, type Socket } from "node:net";
+import { basename, join } from "node:path";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import type { TcpProxy } from "../../../test/support/redis-proxy.ts";
 import { until } from "../../../test/support/until.ts";
-import { acceptedChannel, HANDSHAKE_MS } from "../../src/cli/control/channel.ts";
-import type { ControlPlace } from "../../src/cli/control/place.ts";
-import { onState } from "../../src/cli/control/told-states.ts";
+import { RelayHttp } from "../../src/cli/relay-http.ts";
+import { GREETING_MS } from "../../src/cli/sharing/client.ts";
+import { onState } from "../../src/cli/sharing/events.ts";
 import { SharedConnection } from "../../src/cli/sharing/shared-connection.ts";
+import { ALIVE, type ControlPlace, listenAt, socketPaths } from "../../src/cli/sharing/socket.ts";
 import { Emitter } from "../../src/emitter.ts";
 import { Connector, type Delivery, RelayError } from "../../src/index.ts";
 import type { ConnectorState } from "../../src/types.ts";
 import { unlessAway } from "../../src/unless-away.ts";
+import { VERSION } from "../../src/version.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, jsonLines, next } from "../kit.ts";
-import { holdSignals, Waits } from "../times.ts";
-import { ALICE, BOB, besides, ControlSockets, HELLO } from "./control-kit.ts";
-import type { Running } from "./shell.ts";
-import { CommandLine } from "./shell.ts";
+import { holdSignals, setTime, Waits } from "../times.ts";
+import { ALICE, BOB, CommandLine, HELLO, type Running } from "./shell.ts";
 
 /** Several processes of a user that use one connection of an agent. */
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
-const sockets = new ControlSockets(line);
-const ends: SharedConnection[] = [];
+const ends: (() => unknown)[] = [];
 afterEach(async () => {
   jest.restoreAllMocks();
-  sockets.clear();
-  for (const connection of ends.splice(0)) await connection.close();
+  for (const end of ends.splice(0)) await end();
 });
 
 const as = (name: string) => ["--key", line.keyFile(name)];
+const folder = () => line.file(".agent-relay/run");
+
+/** Where alice's commands look for a process that has her connection. */
+function place(url = line.url): ControlPlace {
+  const { signal } = new AbortController();
+  const { websocketUrl } = new RelayHttp(url, { env: {}, signal });
+  return { agent: ALICE, websocketUrl, signal, warn: () => {} };
+}
+
+/** `relay send` of alice to bob. */
+async function send() {
+  const { code, stdout, stderr } = await line.run(["send", "--json", ...as("alice"), BOB, HELLO]);
+  return { code, result: jsonLines(stdout)[0], reports: jsonLines(stderr) };
+}
+
+/** A process that has a control socket of alice's. */
+async function pretend(meet: (client: Socket) => void): Promise<string> {
+  const clients: Socket[] = [];
+  const socket = await listenAt(place(), (client) => {
+    clients.push(client.on("error", () => {}));
+    meet(client);
+  });
+  ends.push(() => {
+    socket?.server.close();
+    for (const client of clients) client.destroy();
+  });
+  return socket?.path as string;
+}
+
+/** The first line of a process that has a control socket. */
+const greeting = (members = {}) =>
+  `${JSON.stringify({ event: "control", format: 1, version: VERSION, pid: 4711, ...members })}\n`;
+
+/** As a process that is killed leaves its socket: a file behind which nothing listens. */
+async function leave(path: string): Promise<string> {
+  const server = createServer();
+  await once(server.listen(`${path}.own`), "listening");
+  await link(`${path}.own`, path);
+  await new Promise((closed) => server.close(closed));
+  return path;
+}
+
+/** @returns asks over the control socket of alice's process, and takes the answer; followers are told of what waits besides. */
+async function asker() {
+  const [path] = await socketPaths(place());
+  const socket = connect(path as string).on("error", () => {});
+  ends.push(() => socket.destroy());
+  const heard: string[] = [];
+  const lines = async function* () {
+    let rest = "";
+    for await (const chunk of socket.setEncoding("utf8")) {
+      const whole = `${rest}${chunk}`.split("\n");
+      rest = whole.pop() ?? "";
+      yield* whole;
+    }
+  };
+  const answers = lines();
+  const answer = async (): Promise<Record<string, unknown>> => {
+    for (;;) {
+      const { value, done } = await answers.next();
+      if (done) throw new Error("The socket was closed.");
+      heard.push(value);
+      if (value !== "" && !["control", "pending_sessions"].includes(JSON.parse(value).event)) return JSON.parse(value);
+    }
+  };
+  const ask = async (request: object | string) => {
+    socket.write(`${typeof request === "string" ? request : JSON.stringify(request)}\n`);
+    return await answer();
+  };
+  return { socket, heard, ask, answer };
+}
 
 /** What a `relay mcp` of alice's has as its connection, which connects to `line.url`. */
-function sharing(place: ControlPlace = sockets.place()) {
+function sharing(at: ControlPlace = place()) {
   const own: Connector[] = [];
   const open = (takeOver: boolean) => {
-    own.push(new Connector({ url: line.url, ...place.signing, takeOver }));
+    own.push(new Connector({ url: line.url, ...line.stage.agent("alice"), takeOver }));
     return own.at(-1) as Connector;
   };
-  const connection = new SharedConnection({ place, takeOver: false, mayFollow: true, shares: () => {}, open });
+  const connection = new SharedConnection({ place: at, takeOver: false, mayFollow: true, shares: () => {}, open });
   const states: string[] = [];
   connection.on("state", ({ status }) => states.push(status));
-  ends.push(connection);
+  ends.push(() => connection.close());
   return { connection, own, states };
 }
 
@@ -62,7 +133,7 @@ describe("relay send, beside a relay listen of its agent,", () => {
     expect(await next(receiver)).toMatchObject({ from: `agent://${name}`, payload: { message: "Hello, Bob." } });
     expect((await line.run(["send", ...as(name), "agent://BOB", HELLO])).code).toBe(2);
     expect(await listener.stop()).toBe(0);
-    expect(await readdir(sockets.folder)).toEqual([]);
+    expect(await readdir(folder())).toEqual([]);
   });
 
   test("says within 3 s that the relay is away, and that nothing was sent", async () => {
@@ -112,9 +183,101 @@ describe("relay send, beside a relay listen of its agent,", () => {
   });
 
   test("ignores the control socket that a killed relay listen left behind", async () => {
-    await sockets.leave(await sockets.left());
-    const { code, stdout } = await line.run(["send", "--json", ...as("alice"), BOB, HELLO]);
-    expect([code, jsonLines(stdout)[0].via]).toEqual([0, "connection"]);
+    const listener = await line.listen("alice");
+    const [path] = await socketPaths(place());
+    await listener.stop();
+    await leave(path as string);
+    expect(await send()).toMatchObject({ code: 0, result: { via: "connection" } });
+  });
+});
+
+describe("A command whose process with the connection", () => {
+  test("ends before it answers says that the message may have been sent", async () => {
+    await pretend((client) => client.once("data", () => client.end()).write(greeting()));
+    expect(await send()).toMatchObject({ code: 5, reports: [{ code: "timeout", outcome: "unknown" }] });
+  });
+
+  test("is stopped meanwhile says so after a time of silence", async () => {
+    setTime(ALIVE, "silentMs", 20);
+    await pretend((client) => client.resume().write(greeting()));
+    expect(await send()).toMatchObject({ code: 5, reports: [{ code: "timeout", outcome: "unknown" }] });
+  });
+
+  test("was stopped before sends nothing while the agent is online, and else by itself", async () => {
+    await pretend((client) => client.resume());
+    const greeted = holdSignals(GREETING_MS);
+    const [first, second] = [send(), line.stage.online("alice", line.url)];
+    await second;
+    greeted();
+    expect(await first).toMatchObject({ code: 4, reports: [{ code: "unreachable", outcome: "refused" }] });
+  });
+
+  test("is another beside one that was stopped goes through that", async () => {
+    const greeted = holdSignals(GREETING_MS);
+    let met = 0;
+    await pretend((client) => {
+      client.resume();
+      met += 1;
+    });
+    await line.listen("alice");
+    // One that begins to listen looks for what killed processes left.
+    met = 0;
+    const sending = send();
+    await Promise.race([sending, until("it waits for the other", () => met > 0)]);
+    greeted();
+    expect((await sending).result).toMatchObject({ via: "listener" });
+  });
+
+  test("has another version names both, and connects by itself", async () => {
+    await pretend((client) => client.resume().write(greeting({ format: 2, version: "9.8.7" })));
+    const { code, result, reports } = await send();
+    expect([code, result.via]).toEqual([0, "connection"]);
+    expect(reports).toEqual([expect.objectContaining({ event: "warning", code: "not_shared" })]);
+    for (const version of ["9.8.7", VERSION]) expect(reports[0].message).toContain(version);
+  });
+});
+
+describe("A process with the connection", () => {
+  test("says that it is there, which no command takes for an answer", async () => {
+    setTime(ALIVE, "everyMs", 1);
+    await line.listen("alice");
+    const { heard, ask } = await asker();
+    await until("it said so", async () => {
+      await ask({ receipt: "ses_1" });
+      return heard.includes("");
+    });
+    expect((await send()).result).toMatchObject({ via: "listener" });
+  });
+
+  test("that ends refuses what it did not take", async () => {
+    const listener = await line.listen("alice");
+    const { ask, answer } = await asker();
+    await ask({ receipt: "ses_1" });
+    await listener.stop();
+    expect(await answer()).toMatchObject({ event: "refused", code: "unreachable", outcome: "refused" });
+  });
+
+  test("stays when a client is killed before it has read its answers", async () => {
+    await line.listen("alice");
+    const witness = await asker();
+    await witness.ask({ receipt: "ses_1" });
+    const [path] = await socketPaths(place());
+    const killed = connect(path as string).on("readable", () => {});
+    ends.push(() => killed.destroy());
+    killed.write('{"receipt":"ses_1"}\n'.repeat(5000));
+    await until("it has more than it reads", () => killed.readableLength >= killed.readableHighWaterMark);
+    // What was answered is still in the socket: closing it resets the connection.
+    killed.destroy();
+    for (let n = 0; n < 3; n += 1) expect(await witness.ask({ receipt: "ses_1" })).toMatchObject({ event: "refused" });
+  });
+
+  test("takes a ref of any depth, and a request to follow that is repeated", async () => {
+    await line.listen("alice");
+    const { ask } = await asker();
+    const ref = `${"[".repeat(60_000)}${"]".repeat(60_000)}`;
+    expect(await ask(`{"receipt":"ses_1","ref":${ref}}`)).toMatchObject({ ref: 1 });
+    for (let n = 0; n < 3; n += 1) expect(await ask({ follow: true })).toMatchObject({ event: "state" });
+    expect(await ask({ receipt: "ses_1" })).toMatchObject({ ref: 5 });
   });
 });
 
@@ -154,7 +317,7 @@ describe("What was promised to a process whose agent another connection took ove
   test("comes to a process that shares its connection, also", async () => {
     const network = await line.stage.network(line.url);
     await line.listen("alice", "--url", `http://${network.host}`);
-    const follower = sharing(sockets.place(ALICE, `http://${network.host}`));
+    const follower = sharing(place(`http://${network.host}`));
     const deliveries: Delivery[] = [];
     follower.connection.on("delivery", (delivery) => deliveries.push(delivery));
     await follower.connection.start();
@@ -178,57 +341,17 @@ describe("A process that shares its agent's connection", () => {
 
   test("is not ended by a refusal: it looks for the one that has the connection again", async () => {
     await line.listen("alice");
-    await chmod(sockets.folder, 0o755);
+    await chmod(folder(), 0o755);
     const looks: string[] = [];
-    const second = sharing({ ...sockets.place(), warn: (text: string) => void looks.push(text) });
+    const second = sharing({ ...place(), warn: (text: string) => void looks.push(text) });
     await second.connection.start();
     // Two looks come before it is refused, and the making of its own socket; another one comes at once after it.
     const hasLooked = () => second.own[0]?.state.status === "closed" && looks.length >= 4;
     await until("it was refused, and has looked", hasLooked);
-    await chmod(sockets.folder, 0o700);
+    await chmod(folder(), 0o700);
     await untilOnline(second, true);
     expect(second.states).not.toContain("closed");
     expect(second.own).toHaveLength(1);
-  });
-
-  test("is kept from nothing by a program that shows it its own socket under another name", async () => {
-    const path = await sockets.left();
-    const alone = sharing();
-    const timeIsOver = holdSignals(HANDSHAKE_MS);
-    let [turnedAway, mirrored] = [0, 0];
-    await sockets.pretend(besides(path, "mirror"), async (client) => {
-      const own = (await readdir(dirname(path))).find((name) => name.includes(`-${process.pid}-`));
-      if (own === undefined) {
-        turnedAway += 1;
-        return client.destroy();
-      }
-      mirrored += 1;
-      const back = sockets.connect(join(dirname(path), own));
-      client.pipe(back).pipe(client);
-      back.once("close", () => client.destroy());
-    });
-    await alone.connection.start();
-    await until("it has looked for another", () => turnedAway > 0);
-    timeIsOver();
-    await untilOnline(alone);
-    expect(mirrored).toBeGreaterThan(0);
-    // It has not given way to itself.
-    expect(alone.own).toHaveLength(1);
-  });
-
-  test("has the relay decide where it always finds another that wants the connection", async () => {
-    const path = await sockets.left();
-    const alone = sharing();
-    let met = 0;
-    await sockets.pretend(besides(path, "claims"), async (client) => {
-      const channel = await acceptedChannel(client, sockets.place());
-      met += 1;
-      // Whoever follows is let go; whoever gives way goes.
-      channel?.once("data", () => channel.destroy());
-    });
-    await alone.connection.start();
-    await untilOnline(alone);
-    expect(met).toBeGreaterThan(2);
   });
 });
 
@@ -259,5 +382,54 @@ describe("A connection of which others are told", () => {
   test("that reaches no relay tells why as soon as that is known", () => {
     const states = told({ ...LOST, reason: "unreachable" }, new RelayError("unreachable"));
     expect(states).toEqual([["reconnecting"], ["reconnecting", "unreachable"]]);
+  });
+});
+
+describe("A control socket that a killed process left", () => {
+  test("is removed by the next process that opens one, of whatever agent", async () => {
+    await line.listen("alice");
+    const left = await leave(join(folder(), `${"0".repeat(24)}-${"0".repeat(12)}`));
+    await mkdir(join(folder(), `${"1".repeat(24)}-${"0".repeat(12)}`));
+    await line.listen("bob-hmac");
+    expect(await readdir(folder())).not.toContain(basename(left));
+    expect((await send()).result).toMatchObject({ via: "listener" });
+  });
+
+  test("is none where something listens", async () => {
+    const path = await pretend((client) => client.destroy());
+    await line.listen("bob-hmac");
+    expect(await readdir(folder())).toContain(basename(path));
+  });
+});
+
+function unshared(reports: readonly { code?: string }[]): number {
+  return reports.filter(({ code }) => code === "not_shared").length;
+}
+
+test("A control socket that cannot be had is told of once, with what helps, and the agent is online without", async () => {
+  jest.spyOn(Server.prototype, "listen").mockImplementationOnce(function (this: Server) {
+    process.nextTick(() => this.emit("error", Object.assign(new Error(), { code: "EPERM" })));
+    return this;
+  });
+  const listener = await line.listen("alice");
+  expect(unshared(listener.reports)).toBe(1);
+  expect(listener.stderr).toContain("a file system that takes sockets");
+});
+
+describe("A folder of control sockets that is not private", () => {
+  test("is used by nobody: each process says so once, and how to mend it", async () => {
+    await line.listen("bob-hmac");
+    const open = folder();
+    await chmod(open, 0o755);
+    const listener = await line.listen("alice");
+    const [model, sent] = [line.begin(["mcp", "--json", ...as("alice")]), await send()];
+    await model.reported("warning");
+    await model.stop();
+    await chmod(open, 0o700);
+    expect(sent).toMatchObject({ code: 6, reports: [{ code: "not_shared" }, { code: "superseded_elsewhere" }] });
+    for (const { reports, stderr } of [listener, model]) {
+      expect(unshared(reports)).toBe(1);
+      expect(stderr).toContain(`chmod 700 ${open}`);
+    }
   });
 });

@@ -16,6 +16,9 @@ import { jsonLines, Stage } from "../kit.ts";
 
 export const BIN = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
 
+export const [ALICE, BOB] = ["agent://alice", "agent://bob-hmac"];
+export const HELLO = '{"message":"Hello, Bob."}';
+
 export type Environment = Readonly<Record<string, string>>;
 
 /** The control sockets are below the home folder that the system has for the user, which no environment variable moves. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { SessionNotices } from "../../src/cli/control/session-notices.ts";
+import { SessionNotices } from "../../src/cli/sharing/events.ts";
 import { Emitter } from "../../src/emitter.ts";
 import { McpAgent } from "../../src/mcp/agent.ts";
 import type { AgentConnection } from "../../src/mcp/agent-connection.ts";

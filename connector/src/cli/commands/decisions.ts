@@ -3,11 +3,11 @@ import { PENDING } from "../../session-status.ts";
 import type { JsonObject } from "../../types.ts";
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import type { ControlRequest } from "../control/request.ts";
 import { Failure, usageError } from "../failure.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import type { Reporter } from "../reporter.ts";
 import { sendOnce } from "../send-once.ts";
+import type { ControlRequest } from "../sharing/requests.ts";
 
 const OPTIONS = { ...AGENT_OPTIONS, "take-over": { type: "boolean" } } as const;
 

@@ -2,10 +2,6 @@ import { Connector } from "../../connector.ts";
 import { AGENT_OPTIONS, deliveryAgeMs, readArguments, unexpectedWord } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { reportConnection } from "../connection-reports.ts";
-import { holdingProcess } from "../control/holder.ts";
-import { type ControlPlace, controlPlace } from "../control/place.ts";
-import { serveRequestLines } from "../control/request-lines.ts";
-import { ControlServer } from "../control/server.ts";
 import { deliveryLine } from "../delivery-line.ts";
 import { runForDelivery } from "../exec.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -16,6 +12,10 @@ import type { Io } from "../io.ts";
 import { writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
+import { findHolder } from "../sharing/client.ts";
+import { serveRequestLines } from "../sharing/requests.ts";
+import { ControlServer } from "../sharing/server.ts";
+import { type ControlPlace, controlPlace } from "../sharing/socket.ts";
 import { readTrust } from "../trust.ts";
 
 export const listen: Command = {
@@ -26,7 +26,7 @@ export const listen: Command = {
   relay listen --key bob.json --exec ./answer.sh --reply
 
 Runs until it is stopped, and reconnects after restarts of the relay, network failures and sleep of this machine.
-Other commands of the same user and key (relay send, ask, approve, …) send through its control socket.
+Other commands of this user for the agent (relay send, ask, approve, …) send through its control socket.
 
   --key FILE          the agent's key file; or RELAY_KEY_FILE
   --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080
@@ -68,8 +68,8 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"repl
   {"to":"agent://alice","approve":"ses_…"}
   {"to":"agent://alice","reject":"ses_…","reason":"…"}
   {"receipt":"ses_…"}, answered with {"event":"receipt","ref":…,"receipt":{…}}
-wait_online_ms: how long to wait for the target to come online; it and timeout_ms are 0 to 3600000. The control socket takes the same lines, encrypted, from commands that
-have the agent's key, and {"follow":true}, which is answered with the connection's state, and then with what comes over it.
+wait_online_ms: how long to wait for the target to come online; it and timeout_ms are 0 to 3600000. The control socket takes the same lines from
+programs of this user, and {"follow":true}, which is answered with the connection's state, and then with what comes over it.
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, {
@@ -98,7 +98,7 @@ have the agent's key, and {"follow":true}, which is answered with the connection
 
     const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, variables, reporter };
-    const place = controlPlace(signing, http.websocketUrl, io, reporter);
+    const place = controlPlace(signing.agent, http.websocketUrl, io, reporter);
     const controlServer = new ControlServer(connector, place);
     // At once, whatever still runs: who comes now finds none here, and sends by itself.
     const close = () => {
@@ -142,9 +142,9 @@ have the agent's key, and {"follow":true}, which is answered with the connection
 async function endOf(error: unknown, place: ControlPlace, socket: string | undefined): Promise<Failure> {
   const { code, message, hint, retry } = failureOf(error);
   if (code !== "superseded_elsewhere") return new Failure(code, message, hint, { retry });
-  const pid = await holdingProcess(place, socket);
-  const who =
-    pid === undefined ? "None of this user's processes here shares it." : `It is process ${pid} of this machine.`;
+  const holder = await findHolder(place, socket).catch(() => undefined);
+  holder?.client.close();
+  const who = holder ? `It is process ${holder.pid} of this machine.` : "None of this user's processes here shares it.";
   return new Failure(code, `${message} ${who}`, hint, { retry });
 }
 

@@ -1,13 +1,13 @@
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { controlPlace } from "../control/place.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, usageError } from "../failure.ts";
 import { readIdentity, requireKey } from "../identity.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
-import { listenerTransport } from "../transports/listener.ts";
+import { listenerTransport } from "../sharing/client.ts";
+import { controlPlace } from "../sharing/socket.ts";
 
 export const receipt: Command = {
   help: `relay receipt SESSION: print the receipt of a session that was decided.
@@ -29,7 +29,7 @@ there all the while; keys without a credential have none. Whoever has the issuer
     const reporter = new Reporter(io.stderr, values.json === true);
     const signing = requireKey(await readIdentity(values.key, io.env, reporter));
     const { websocketUrl } = new RelayHttp(values.url, io);
-    const found = listenerTransport(controlPlace(signing, websocketUrl, io, reporter));
+    const found = listenerTransport(controlPlace(signing.agent, websocketUrl, io, reporter));
     const listener = await reporter.whileWaiting("Waiting for the process that holds it.", found);
     if (listener === undefined) throw notListening(signing.agent);
     try {

@@ -1,7 +1,6 @@
 import { SESSION_TTL_MINUTES } from "../../limits.ts";
 import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import type { ControlResult } from "../control/request.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, usageError } from "../failure.ts";
 import { jsonLine, writeLine } from "../output.ts";
@@ -9,6 +8,7 @@ import { RejectReasons } from "../reject-reasons.ts";
 import { type Opened, sendOnce } from "../send-once.ts";
 import { decisionOn } from "../session-decision.ts";
 import { receiptOf, type WriteReceipt, withReceiptFile } from "../session-receipt.ts";
+import type { ControlResult } from "../sharing/requests.ts";
 import { targetOf } from "../target.ts";
 
 /** Of the relay, to say that a session has expired. */

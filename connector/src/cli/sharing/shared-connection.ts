@@ -12,12 +12,11 @@ import type {
   SendOptions,
   SessionProposal,
 } from "../../types.ts";
-import { findHolder } from "../control/holder.ts";
-import type { ControlPlace } from "../control/place.ts";
-import { ControlServer } from "../control/server.ts";
-import { onState } from "../control/told-states.ts";
 import { errorWithAuthorities } from "../extra-authorities.ts";
-import { FollowedConnection } from "./followed-connection.ts";
+import { FollowedConnection, findHolder } from "./client.ts";
+import { onState } from "./events.ts";
+import { ControlServer } from "./server.ts";
+import type { ControlPlace } from "./socket.ts";
 
 export interface SharedOptions {
   readonly place: ControlPlace;
@@ -37,11 +36,9 @@ interface Own {
 }
 
 const TURN_MS = 300;
-/** Whoever passes channels on could show each to the others for good: then the relay decides which of them is the agent. */
-const MAX_GAVE_WAY = 5;
 /** How long after a refusal, and after each look in vain, this process looks for the one that has the connection. */
 const LOOK_AGAIN_MS = [1000, 2000, 4000];
-/** One that does not take this agent's key is as none: what this process may do is for the relay to say. */
+/** One that does not answer is as none: what this process may do is for the relay to say. */
 const absent = () => undefined;
 const SUPERSEDED: ReadonlySet<string | undefined> = new Set(["superseded", "superseded_elsewhere"]);
 
@@ -69,11 +66,9 @@ export class SharedConnection implements AgentConnection {
   #refusal: RelayError | undefined;
   /** What answers over HTTP in place of the relay, until the agent is online. */
   #obstacle: RelayError | undefined;
-  /** How often in turn, since the agent was last online, or the relay had its say. */
-  #gaveWay = 0;
 
   constructor(options: SharedOptions) {
-    this.agent = options.place.signing.agent;
+    this.agent = options.place.agent;
     this.relayUrl = options.place.websocketUrl;
     this.#options = options;
   }
@@ -143,10 +138,6 @@ export class SharedConnection implements AgentConnection {
     }
   }
 
-  get #mayGiveWay(): boolean {
-    return this.#options.mayFollow && this.#gaveWay < MAX_GAVE_WAY;
-  }
-
   async #run(): Promise<void> {
     this.#setState({ status: "connecting" });
     let { takeOver } = this.#options;
@@ -171,7 +162,6 @@ export class SharedConnection implements AgentConnection {
         continue;
       }
       this.#refusal = await this.#hold(own);
-      this.#gaveWay = 0;
       takeOver = false;
       if (this.#refusal === undefined || !SUPERSEDED.has(this.#refusal.code)) break;
       this.#lost();
@@ -184,8 +174,8 @@ export class SharedConnection implements AgentConnection {
 
   /** Until the process that has the connection ends. @returns whether there was one. */
   async #follow(): Promise<boolean> {
-    const { place } = this.#options;
-    const followed = this.#mayGiveWay ? await FollowedConnection.find(place).catch(absent) : undefined;
+    const { place, mayFollow } = this.#options;
+    const followed = mayFollow ? await FollowedConnection.find(place).catch(absent) : undefined;
     if (followed === undefined) return false;
     this.#refusal = undefined;
     this.#use(followed);
@@ -193,7 +183,6 @@ export class SharedConnection implements AgentConnection {
     const told = { state: (state: ConnectorState) => this.#setState(state), emitter: this.#emitter };
     await followed.follow(told, this.#closed.signal);
     this.#isShared = false;
-    this.#gaveWay += 1;
     this.#lost();
     return true;
   }
@@ -212,15 +201,13 @@ export class SharedConnection implements AgentConnection {
    * later one finds the earlier one's. @returns undefined when there is another.
    */
   async #claim(takeOver: boolean): Promise<Own | undefined> {
-    const { place, open } = this.#options;
+    const { place, mayFollow, open } = this.#options;
     const connector = open(takeOver);
     const control = new ControlServer(connector, place, (count) => this.#followed(count));
     const path = await control.start();
-    const mayFind = this.#mayGiveWay && !takeOver;
-    const other = mayFind ? await findHolder(place, path).catch(absent) : undefined;
+    const other = mayFollow && !takeOver ? await findHolder(place, path).catch(absent) : undefined;
     if (other === undefined) return { connector, control };
-    this.#gaveWay += 1;
-    other.close();
+    other.client.close();
     control.stop();
     return undefined;
   }
@@ -273,7 +260,6 @@ export class SharedConnection implements AgentConnection {
 
   #setState(state: ConnectorState): void {
     if ((state.status === "online") !== (this.#state.status === "online")) this.#since = new Date();
-    if (state.status === "online") this.#gaveWay = 0;
     if (state.status === "online" || state.status === "closed") this.#obstacle = undefined;
     this.#state = state;
     this.#emitter.emit("state", state);

@@ -2,12 +2,11 @@ import { Connector } from "../../connector.ts";
 import { RelayError } from "../../errors.ts";
 import { isRefusedUpgrade } from "../../network-errors.ts";
 import type { Delivery } from "../../types.ts";
-import { executeAsk } from "../control/ask.ts";
-import { execute } from "../control/request.ts";
 import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import type { SigningAgent } from "../key-file.ts";
 import type { RelayHttp } from "../relay-http.ts";
+import { execute, executeAsk } from "../sharing/requests.ts";
 import { type AgentTransport, EDGE, mayYetPass } from "./transport.ts";
 
 /** Nothing was sent. */

@@ -5,9 +5,9 @@ import { ONLINE_LOOK } from "../../limits.ts";
 import { pause } from "../../pause.ts";
 import { PresenceWatch } from "../../presence-watch.ts";
 import { PENDING } from "../../session-status.ts";
-import type { ControlRequest, ControlResult } from "../control/request.ts";
 import { Failure, failureOf, usageError } from "../failure.ts";
 import type { Answer, RelayHttp } from "../relay-http.ts";
+import type { ControlRequest, ControlResult } from "../sharing/requests.ts";
 import { EDGE, mayYetPass, type Transport } from "./transport.ts";
 
 /** Refusals that leave open whether the relay has accepted the request. Source: docs/protocol.md#errors. */

@@ -1,15 +1,15 @@
 import type { RelayError } from "../../errors.ts";
 import type { Delivery } from "../../types.ts";
-import { controlPlace } from "../control/place.ts";
 import { EXIT } from "../exit-codes.ts";
 import { type Failure, failureOf } from "../failure.ts";
 import { type Identity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import type { Reporter } from "../reporter.ts";
+import { listenerTransport } from "../sharing/client.ts";
+import { controlPlace } from "../sharing/socket.ts";
 import { connectionTransport } from "./connection.ts";
 import { gatewayTransport } from "./gateway.ts";
-import { listenerTransport } from "./listener.ts";
 import type { AgentTransport, Transport } from "./transport.ts";
 
 export interface TransportOptions {
@@ -44,7 +44,7 @@ async function agentTransport(options: TransportOptions, io: Io): Promise<AgentT
   const { identity, http, takeOver, reporter, heard } = options;
   const credentials = requireKey(identity);
   let doubt: Failure | undefined;
-  const listener = await listenerTransport(controlPlace(credentials, http.websocketUrl, io, reporter)).catch(
+  const listener = await listenerTransport(controlPlace(credentials.agent, http.websocketUrl, io, reporter)).catch(
     (error) => {
       doubt = failureOf(error);
       return undefined;

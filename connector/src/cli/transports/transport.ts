@@ -1,7 +1,6 @@
 import type { Retry } from "../../errors.ts";
 import type { JsonObject } from "../../types.ts";
-import type { AskRequest } from "../control/ask.ts";
-import type { ControlRequest, ControlResult } from "../control/request.ts";
+import type { AskRequest, ControlRequest, ControlResult } from "../sharing/requests.ts";
 
 /** How long what is sent once waits for a relay behind an edge that answers in its place, as during a rollout. */
 export const EDGE = { outlastedMs: 15_000 };

@@ -1,6 +1,9 @@
+import type { Connector } from "../../connector.ts";
 import { isErrorCode, knownRetry, RelayError } from "../../errors.ts";
 import { membersOf, textOf } from "../../frames.ts";
+import { keepNewest } from "../../keep-newest.ts";
 import { type ReplySend, withReply } from "../../replies.ts";
+import { requestedSession } from "../../requested-session.ts";
 import type {
   ConnectorState,
   DecidedSession,
@@ -10,6 +13,7 @@ import type {
   Notice,
   PendingSession,
 } from "../../types.ts";
+import { errorWithAuthorities } from "../extra-authorities.ts";
 import { jsonLine } from "../output.ts";
 
 /**
@@ -81,4 +85,75 @@ export function deliveryOf(members: JsonObject, send: ReplySend): Delivery {
     receivedAt: Date.parse(String(members.received_at_iso)),
   };
   return withReply(received, send);
+}
+
+/** As many as a relay lets wait for one agent. */
+const MAX_PENDING = 100;
+
+/** What a process that follows a connection later has to know of the agent's sessions. */
+export class SessionNotices {
+  /** By id, in the order in which they became known; some may be decided by now. As their requesters signed them. */
+  readonly #received = new Map<string, PendingSession>();
+  /** As the relay has them, which counts for nothing where the request came here. */
+  readonly #noticed = new Map<string, PendingSession>();
+  #decided: SessionNotice | undefined;
+
+  noticed(notice: SessionNotice): void {
+    if (notice.kind === "decided_sessions") this.#decided = notice;
+    else for (const session of notice.sessions) keep(this.#noticed, session);
+  }
+
+  received(delivery: Delivery): void {
+    const requested = requestedSession(delivery);
+    if (requested === undefined) return;
+    const { purpose: _, ...session } = requested;
+    keep(this.#received, session);
+  }
+
+  all(): readonly SessionNotice[] {
+    const known = new Map([...this.#noticed, ...this.#received]);
+    const undecided = [...known.values()].filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
+    const sessions = undecided.slice(-MAX_PENDING);
+    const pending: SessionNotice = { kind: "pending_sessions", total: sessions.length, sessions };
+    return [pending, ...(this.#decided === undefined ? [] : [this.#decided])];
+  }
+}
+
+function keep(sessions: Map<string, PendingSession>, session: PendingSession): void {
+  keepNewest(sessions, session.sessionId, session, MAX_PENDING);
+}
+
+/**
+ * Errors of attempts that reached no relay. Where its websocket answers and something else does over HTTP, it registers nobody, and
+ * the connection is lost again and again.
+ */
+export const NO_RELAY_REACHED: readonly string[] = ["unreachable", "not_a_relay"];
+
+/**
+ * Calls `tell` with each state of the connector; with that of one that reaches no relay once more when it is known why, and from
+ * then on with that `error`. @returns a function that ends it.
+ */
+export function onState(connector: Connector, tell: (state: ConnectorState) => void): () => void {
+  let why: RelayError | undefined;
+  const withWhy = (state: ConnectorState): ConnectorState => {
+    const isUnreachable =
+      state.status === "reconnecting" && (state.reason === "unreachable" || why?.code === "not_a_relay");
+    if (state.status === "closed" && state.error) return { ...state, error: errorWithAuthorities(state.error) };
+    return isUnreachable && why !== undefined ? { error: why, ...state } : state;
+  };
+  const ends = [
+    connector.on("state", (state) => {
+      if (state.status === "online") why = undefined;
+      tell(withWhy(state));
+    }),
+    connector.on("error", (error) => {
+      const { status } = connector.state;
+      if (!NO_RELAY_REACHED.includes(error.code) || status === "online" || status === "closed") return;
+      why = errorWithAuthorities(error);
+      if (status === "reconnecting") tell(withWhy(connector.state));
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
 }
