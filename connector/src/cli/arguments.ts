@@ -1,7 +1,11 @@
+import { isIPv4 } from "node:net";
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
-import { AGENT_ID, agentIdProblem } from "../agent-id.ts";
+import { AGENT_ID, AGENT_SCHEME, agentIdProblem } from "../agent-id.ts";
+import { parseJson } from "../parse-json.ts";
+import type { JsonObject } from "../types.ts";
 import { type Failure, usageError } from "./failure.ts";
-import { nearest } from "./nearest.ts";
+import { readInput } from "./files.ts";
+import type { Input } from "./io.ts";
 
 /** Options of every command. */
 const COMMON = { json: { type: "boolean" }, help: { type: "boolean", short: "h" } } as const;
@@ -69,4 +73,109 @@ export function deliveryAgeMs(text: string | undefined): number | undefined {
 export function agentMissing(agent: string | undefined): string {
   const problem = agent ? agentIdProblem(agent) : undefined;
   return problem === undefined ? "Name the agent: --agent agent://<name>." : `--agent ${problem}.`;
+}
+
+/** Of that many letters added, left out or replaced, a word is still taken for a slip. */
+const MAX_SLIPS = 2;
+
+/** The one of the words that was probably meant: always one of them, never what was typed. Undefined when none is near. */
+export function nearest(typed: string, words: readonly string[]): string | undefined {
+  const near = words.map((word) => ({ word, slips: slipsBetween(typed, word) }));
+  const [best] = near.sort((one, other) => one.slips - other.slips);
+  const isNear = best !== undefined && best.slips <= MAX_SLIPS && best.slips < best.word.length / 2;
+  return isNear ? best.word : undefined;
+}
+
+/** Damerau's distance, where neighbours that changed places are one slip, of words of a length that a command line may have. */
+function slipsBetween(one: string, other: string): number {
+  if (Math.abs(one.length - other.length) > MAX_SLIPS) return Number.POSITIVE_INFINITY;
+  const lines = [Array.from({ length: other.length + 1 }, (_, column) => column)];
+  for (let row = 1; row <= one.length; row += 1) {
+    const [before = [], above = []] = [lines[row - 2], lines[row - 1]];
+    const line = [row];
+    for (let column = 1; column <= other.length; column += 1) {
+      const replaced = at(above, column - 1) + (one[row - 1] === other[column - 1] ? 0 : 1);
+      const hasSwapped = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1];
+      const swapped = hasSwapped ? at(before, column - 2) + 1 : Number.POSITIVE_INFINITY;
+      line.push(Math.min(replaced, swapped, at(above, column) + 1, at(line, column - 1) + 1));
+    }
+    lines.push(line);
+  }
+  return at(lines[one.length] as number[], other.length);
+}
+
+function at(line: readonly number[], column: number): number {
+  return line[column] ?? Number.POSITIVE_INFINITY;
+}
+
+/** The agent that a word of the command line names: an id, or a name alone (`bob` is agent://bob). @throws {Failure} `usage`. */
+export function targetOf(word: string): string {
+  if (AGENT_ID.test(AGENT_SCHEME + word)) return AGENT_SCHEME + word;
+  const problem = agentIdProblem(word);
+  if (problem === undefined) return word;
+  throw usageError(`The target ${problem}.`, "Name it first, such as agent://bob.");
+}
+
+/** The option `--wait-online`. */
+
+/** The most seconds of a wait. */
+export const MAX_WAIT_S = 3600;
+
+/** Its milliseconds; undefined where it is not given. @throws {Failure} as wholeNumber does. */
+export function waitOnlineMs(text: string | undefined): number | undefined {
+  const seconds = wholeNumber("wait-online", text, 1, MAX_WAIT_S);
+  return seconds === undefined ? undefined : seconds * 1000;
+}
+
+/** What a command waits for. @param what comes after the target is online. */
+export function waitingText(what: string, target: string, waitOnline: number | undefined): string {
+  if (waitOnline === undefined) return `Waiting for ${what}.`;
+  return `Waiting for ${target} to come online, up to ${waitOnline / 1000} s, then for ${what}.`;
+}
+
+/** The payload that a word gives, or standard input for `-` or no word. @throws {Failure} `usage`. */
+export async function readPayload(word: string | undefined, io: Input): Promise<JsonObject> {
+  return payloadOf(await payloadText(word, io));
+}
+
+async function payloadText(word: string | undefined, io: Input): Promise<string> {
+  if (word !== undefined && word !== "-") return word;
+  if ((io.stdin as { isTTY?: boolean }).isTTY && word === undefined)
+    throw usageError("The payload is missing: give it as the second word, or pipe it in.");
+  return await readInput(io);
+}
+
+function payloadOf(given: string): JsonObject {
+  try {
+    const value: unknown = parseJson(given);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
+  } catch {
+    // Reported below, without the text.
+  }
+  throw usageError("The payload is not a JSON object.", `Quote it as one word, such as '{"message":"Hello"}'.`);
+}
+
+interface HttpAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * Where `--http` listens. Other machines reach it only where somebody says so.
+ * @param names what they call this machine. @throws {Failure} `usage`.
+ */
+export function httpAddress(text: string, names: readonly string[]): HttpAddress {
+  const [, host = "", digits] = /^\[?([^[\]]+)\]?:(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  if (!(port <= 65_535)) throw usageError("--http must be an address and a port, such as 127.0.0.1:7300.");
+  if (isLoopback(host) || names.length > 0) return { host, port };
+  throw usageError(
+    "--http listens for this machine only.",
+    "For others name it as they do, with --http-name, and put TLS in front of it: the token is readable on the way.",
+  );
+}
+
+/** @param host without the brackets of an IPv6 address. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 }

@@ -1,9 +1,8 @@
+import { accessSync, constants } from "node:fs";
 import { isOwnHint, RelayError, type Retry, retryOf } from "../errors.ts";
-import { exitCodeOf } from "./exit-codes.ts";
-import { withAuthorities } from "./extra-authorities.ts";
 
 /** Details of a failure, where they are known. */
-export interface FailureDetails {
+interface FailureDetails {
   /** Whether the same can succeed later, where it is another than that of every failure with the code. */
   readonly retry?: Retry | undefined;
   /** When the relay takes it again. */
@@ -101,4 +100,116 @@ export function failureOf(error: unknown): Failure {
   return new Failure("failed", (error as Error)?.message ?? String(error), "If it happens again, report it.", {
     retry: "later",
   });
+}
+
+/** How a command ended, for scripts. */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  refused: 3,
+  unreachable: 4,
+  timeout: 5,
+  superseded: 6,
+  key: 7,
+  receipt: 8,
+  interrupted: 130,
+} as const;
+
+/** The same for `relay --help`; the README's table is checked against it. */
+export const EXIT_CODES = `Exit codes
+  0    success; listen: stopped by a signal (npx itself then exits with 143), by the end of its input or by its reader
+  1    another error
+  2    the command line or the input is invalid
+  3    the relay refused it, or the session was rejected or has expired
+  4    the relay is not reachable, or not available at the moment
+  5    no answer in time: it may have been accepted; ask, --wait, --wait-online: the target is not online (a plain send: 0)
+  6    the agent is online elsewhere, or another connection took it over
+  7    the key or the credential, with --seal that of the target too, is invalid, unknown, not allowed for the agent, or revoked
+  8    the receipt is not valid, or there is none
+  130  interrupted
+`;
+
+const CODES: Readonly<Record<string, number>> = {
+  invalid_key: EXIT.key,
+  unknown_key: EXIT.key,
+  bad_signature: EXIT.key,
+  key_not_allowed: EXIT.key,
+  key_revoked: EXIT.key,
+  invalid_credential: EXIT.key,
+  recipient_unknown: EXIT.key,
+  recipient_unverified: EXIT.key,
+  recipient_unsealable: EXIT.key,
+  invalid_envelope: EXIT.usage,
+  invalid_issuer: EXIT.usage,
+  frame_too_large: EXIT.usage,
+  not_answerable: EXIT.usage,
+  invalid_receipt: EXIT.receipt,
+  receipt_incomplete: EXIT.receipt,
+  missing_api_key: EXIT.key,
+  invalid_api_key: EXIT.key,
+  api_key_not_allowed_for_sender: EXIT.key,
+  unreachable: EXIT.unreachable,
+  not_a_relay: EXIT.unreachable,
+  unavailable: EXIT.unreachable,
+  rate_limited: EXIT.unreachable,
+  over_capacity: EXIT.unreachable,
+  not_ready: EXIT.unreachable,
+  internal_error: EXIT.unreachable,
+  closed: EXIT.unreachable,
+  timeout: EXIT.timeout,
+  target_not_online: EXIT.timeout,
+  outcome_unknown: EXIT.timeout,
+  superseded: EXIT.superseded,
+  superseded_elsewhere: EXIT.superseded,
+  clock_untrusted: EXIT.failed,
+  queue_full: EXIT.failed,
+  usage: EXIT.usage,
+  failed: EXIT.failed,
+  aborted: EXIT.interrupted,
+};
+
+/** @param code an error code of the relay, which may be any word, of the SDK, or of the command line itself. */
+export function exitCodeOf(code: string): number {
+  return Object.hasOwn(CODES, code) ? (CODES[code] as number) : EXIT.refused;
+}
+
+/** Node reads it once, when a process starts. */
+const VARIABLE = "NODE_EXTRA_CA_CERTS";
+const UNSET = `${VARIABLE} is not set in this process's environment.`;
+const WHERE =
+  "Set that variable in the env member of the MCP configuration, or in the shell that runs the command, and start it again.";
+
+interface Texts {
+  readonly message: string;
+  readonly hint: string;
+}
+
+/**
+ * Adds to the texts about a certificate that is not trusted whether this process has NODE_EXTRA_CA_CERTS: an application of the
+ * desktop starts `relay mcp` without the environment of a shell. Other texts stay as they are.
+ */
+export function withAuthorities({ message, hint }: Texts): Texts {
+  // The library's hint names the variable where it can help.
+  if (!hint.includes(VARIABLE) || message.includes(VARIABLE)) return { message, hint };
+  return { message: `${message} ${stateOf(process.env[VARIABLE])}`, hint: `${hint} ${WHERE}` };
+}
+
+/** Node warns of a file that it cannot read, and goes on without it. */
+function stateOf(file: string | undefined): string {
+  if (!file) return UNSET;
+  try {
+    accessSync(file, constants.R_OK);
+    return `${file}, which ${VARIABLE} names, does not vouch for that certificate.`;
+  } catch (error) {
+    return `${file}, which ${VARIABLE} names, cannot be read (${(error as NodeJS.ErrnoException).code}).`;
+  }
+}
+
+/** The same of an error. */
+export function errorWithAuthorities(error: RelayError): RelayError {
+  const { message, hint } = withAuthorities(error);
+  return message === error.message
+    ? error
+    : new RelayError(error.code, { ...error, message, hint, cause: error.cause });
 }

@@ -1,10 +1,11 @@
-import { readFile } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { type FileHandle, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { addAbortSignal } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { parseJson } from "../parse-json.ts";
+import { isUtf16 } from "../utf16.ts";
 import { Failure, usageError } from "./failure.ts";
-import { decodeText } from "./file-text.ts";
 import type { Input } from "./io.ts";
 
 /** Files that commands read, and standard input. */
@@ -58,4 +59,98 @@ export function jsonOf(given: string, refusal: () => Failure): unknown {
   } catch {
     throw refusal();
   }
+}
+
+/**
+ * The text of a file, or of standard input, that a person or their program wrote, without a byte order mark of UTF-8.
+ * Undefined for UTF-16, and for what is no UTF-8.
+ */
+export function decodeText(bytes: Uint8Array): string | undefined {
+  if (isUtf16(bytes)) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Files with secrets: made with mode 0600, a JSON object each, or a line. */
+
+/** Writes a new file. @throws {Failure} when it exists: a key is never overwritten. */
+export async function writePrivateFile(file: string, value: object): Promise<void> {
+  await writePrivateText(file, JSON.stringify(value, null, 2));
+}
+
+/** The same, of a text without its last newline. */
+export async function writePrivateText(file: string, text: string): Promise<void> {
+  await write(file, text, async (error) => {
+    if (error.code !== "EEXIST") throw notWritable(file, error);
+    throw new Failure("failed", `${file} exists already; it was not changed.`, await hintOfTaken(file));
+  });
+}
+
+/**
+ * Puts another content in place of a file's; whoever reads it sees the old one or the new one, never a part. Owner, group and mode stay: who
+ * could read the file still can. @throws {Failure}
+ */
+export async function replacePrivateFile(file: string, value: object): Promise<void> {
+  const target = await realpath(file);
+  const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    const failed = async (error: NodeJS.ErrnoException) => {
+      throw notWritable(file, error);
+    };
+    await write(temporary, JSON.stringify(value, null, 2), failed, (handle) => giveAccessOf(target, handle));
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** A warning about a file that users other than its owner may read; undefined for a private one. */
+export async function permissionWarning(file: string): Promise<string | undefined> {
+  const isShared = process.platform !== "win32" && ((await stat(file)).mode & 0o077) !== 0;
+  return isShared ? `Other users can read ${file}. Run: chmod 600 ${file}` : undefined;
+}
+
+async function write(
+  file: string,
+  text: string,
+  failed: (error: NodeJS.ErrnoException) => Promise<never>,
+  prepare: (handle: FileHandle) => Promise<void> = async () => {},
+): Promise<void> {
+  const handle = await open(file, "wx", 0o600).catch(failed);
+  try {
+    await prepare(handle);
+    await handle.writeFile(`${text}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function giveAccessOf(file: string, to: FileHandle): Promise<void> {
+  const [{ uid, gid, mode }, own] = [await stat(file), await to.stat()];
+  if (uid !== own.uid || gid !== own.gid) {
+    await to.chown(uid, gid).catch(() => {
+      const said = `${file} belongs to user ${uid} and group ${gid}, and this user (${own.uid}) cannot give them the file that would take its place; it was not changed.`;
+      throw new Failure("failed", said, "Run the command as that user, or as root.");
+    });
+  }
+  await to.chmod(mode & 0o777);
+}
+
+/** A shell that writes standard output to the key file itself has emptied it before the command began. */
+async function hintOfTaken(file: string): Promise<string> {
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined) return "It is a link to a file that cannot be read: remove the link, or make that file.";
+  if (found.size > 0) {
+    return "Choose another name with --out, or move the old file away. A file that standard output was sent to is empty now: relay keygen with the agent and the file of a key prints its record again.";
+  }
+  return "It is empty: was standard output sent to it? That is for the public record, under another name. Remove the empty file.";
+}
+
+function notWritable(file: string, { code }: NodeJS.ErrnoException): Failure {
+  return new Failure("failed", `${file} cannot be written (${code}).`, "Choose another file.");
 }

@@ -7,8 +7,7 @@ import { type FailedRequest, networkErrorOf, noRelayAt, type StrangeAnswer, wasN
 import { parseJson } from "../parse-json.ts";
 import type { HttpRequest } from "../platform/contract.ts";
 import { saidText, shownText } from "../said-text.ts";
-import { withAuthorities } from "./extra-authorities.ts";
-import { Failure, usageError } from "./failure.ts";
+import { Failure, usageError, withAuthorities } from "./failure.ts";
 import type { Io } from "./io.ts";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";

@@ -1,10 +1,93 @@
 import { VERSION } from "../version.ts";
-import { COMMANDS } from "./commands/index.ts";
-import { EXIT, EXIT_CODES } from "./exit-codes.ts";
-import { type Failure, failureOf, usageError } from "./failure.ts";
-import type { Io } from "./io.ts";
-import { nearest } from "./nearest.ts";
-import { Reporter } from "./reporter.ts";
+import { nearest } from "./arguments.ts";
+import { EXIT, EXIT_CODES, type Failure, failureOf, usageError } from "./failure.ts";
+import type { CommandEntry, Io } from "./io.ts";
+import { Reporter } from "./io.ts";
+
+export const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: "keygen",
+    summary: "Make a key for an agent.",
+    load: async () => (await import("./commands/keygen.ts")).keygen,
+  },
+  {
+    name: "init",
+    summary: "Write an agent that works, with its test, to start from.",
+    load: async () => (await import("./commands/init.ts")).init,
+  },
+  {
+    name: "check",
+    summary: "Test key, clock and connection against a relay.",
+    load: async () => (await import("./commands/check.ts")).check,
+  },
+  {
+    name: "listen",
+    summary: "Keep an agent online and print what it receives.",
+    load: async () => (await import("./commands/listen.ts")).listen,
+  },
+  { name: "send", summary: "Send a message.", load: async () => (await import("./commands/send.ts")).send },
+  {
+    name: "ask",
+    summary: "Send a message, and print the reply.",
+    load: async () => (await import("./commands/ask.ts")).ask,
+  },
+  {
+    name: "request",
+    summary: "Request a session with an agent.",
+    load: async () => (await import("./commands/request.ts")).request,
+  },
+  {
+    name: "approve",
+    summary: "Approve a session that another agent requested.",
+    load: async () => (await import("./commands/decisions.ts")).approve,
+  },
+  {
+    name: "reject",
+    summary: "Reject a session that another agent requested.",
+    load: async () => (await import("./commands/decisions.ts")).reject,
+  },
+  {
+    name: "issuer",
+    summary: "Make an issuer of credentials.",
+    load: async () => (await import("./commands/issuer.ts")).issuer,
+  },
+  {
+    name: "issue",
+    summary: "Sign a credential for the key of an agent.",
+    load: async () => (await import("./commands/issue.ts")).issue,
+  },
+  {
+    name: "credential",
+    summary: "Put a credential into a key file.",
+    load: async () => (await import("./commands/credential.ts")).credential,
+  },
+  {
+    name: "inspect",
+    summary: "Show what a credential says, and whether it holds.",
+    load: async () => (await import("./commands/inspect.ts")).inspect,
+  },
+  {
+    name: "receipt",
+    summary: "Print the receipt of a decided session.",
+    load: async () => (await import("./commands/receipt.ts")).receipt,
+  },
+  {
+    name: "verify",
+    summary: "Check the receipt of a session.",
+    load: async () => (await import("./commands/verify.ts")).verify,
+  },
+  { name: "status", summary: "Show who is online.", load: async () => (await import("./commands/status.ts")).status },
+  {
+    name: "mcp",
+    summary: "Offer the relay to a model as MCP tools.",
+    load: async () => (await import("./commands/mcp.ts")).mcp,
+  },
+  {
+    name: "completion",
+    summary: "Print a script that makes a shell complete commands.",
+    load: async () => (await import("./commands/completion.ts")).completionOf(COMMANDS),
+  },
+];
 
 const WIDTH = Math.max(...COMMANDS.map(({ name }) => name.length));
 

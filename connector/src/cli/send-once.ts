@@ -1,19 +1,15 @@
 import type { Delivery } from "../types.ts";
-import { EXIT } from "./exit-codes.ts";
-import { Failure, failureOf } from "./failure.ts";
-import { readIdentity } from "./identity.ts";
-import type { Io } from "./io.ts";
-import { jsonLine, writeLine } from "./output.ts";
+import { waitingText } from "./arguments.ts";
+import { EXIT, Failure, failureOf } from "./failure.ts";
+import { type Io, jsonLine, Reporter, writeLine } from "./io.ts";
+import { readIdentity } from "./key-file.ts";
 import { RelayHttp } from "./relay-http.ts";
-import { Reporter } from "./reporter.ts";
-import { resultText } from "./result-text.ts";
+import type { Transport } from "./sharing/requests.ts";
 import { type ControlRequest, type ControlResult, sealedOf } from "./sharing/requests.ts";
-import { openTransport } from "./transports/open.ts";
-import type { Transport } from "./transports/transport.ts";
-import { waitingText } from "./wait-online.ts";
+import { openTransport } from "./transport.ts";
 
 /** Options that send, request, approve and reject have in common. */
-export interface SendOnceOptions {
+interface SendOnceOptions {
   readonly key?: string | undefined;
   readonly url?: string | undefined;
   readonly json?: boolean | undefined;
@@ -27,7 +23,7 @@ export interface Opened {
   readonly transport: Transport;
 }
 
-export interface SendOnce {
+interface SendOnce {
   readonly isForGateway: boolean;
   /** Called once the transport is open. @param agent who sends it. */
   readonly request: (http: RelayHttp, agent: string, reporter: Reporter) => Promise<ControlRequest>;
@@ -73,4 +69,34 @@ async function withStatus(error: unknown, request: ControlRequest, http: RelayHt
   if (status === undefined) throw error;
   const since = typeof decided_at_iso === "string" ? ` since ${decided_at_iso}` : "";
   throw new Failure(failure.code, `${failure.message} It is ${status}${since}.`, failure.hint, failure);
+}
+
+/** The result of a request, as text for people. */
+function resultText(request: ControlRequest, result: ControlResult): string {
+  const { to } = request;
+  const { status, can_deliver_realtime: isDelivered } = result.target_delivery;
+  const duplicate = result.duplicate ? " (The relay had accepted it before; it was not delivered twice.)" : "";
+  const delivery = isDelivered ? `It was handed to ${to}.` : notDelivered(request, status);
+  return `${accepted(request, result)} ${delivery}${duplicate}`;
+}
+
+function accepted(request: ControlRequest, { envelope_id, session_id, session_status }: ControlResult): string {
+  if ("payload" in request) return `Accepted${request.seal ? ", sealed," : ""} as ${envelope_id}.`;
+  if ("request" in request)
+    return `Accepted as session ${session_id}, pending until ${request.to} approves or rejects it.`;
+  return `Session ${session_id} is ${session_status}.`;
+}
+
+const STATUS_TEXTS: ReadonlyMap<string, string> = new Map([
+  ["stale", "is not online any more"],
+  ["not_seen", "has not been seen since the relay's process window began (if that is long ago, check its id)"],
+]);
+
+/** The relay stores no contents: an envelope that is not delivered at once is gone. */
+function notDelivered(request: ControlRequest, status: string): string {
+  const { to } = request;
+  const text = `But ${to} ${STATUS_TEXTS.get(status) ?? "is not online"}: nobody received it, and the relay stores no contents.`;
+  if ("payload" in request) return `${text} Send it again once relay status shows ${to} online, or use --wait-online.`;
+  if ("request" in request) return `${text} It will learn only the session's id; request again once it is online.`;
+  return `${text} The decision stands; the requester can look the session up.`;
 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { NEW_KEY } from "../../src/cli/checks.ts";
-import { LOOK_MS } from "../../src/cli/session-decision.ts";
+import { NEW_KEY } from "../../src/cli/commands/check.ts";
+import { LOOK_MS } from "../../src/cli/commands/request.ts";
 import { HttpClient } from "../../src/http-client.ts";
 import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";

@@ -11,10 +11,9 @@ import {
   UTF_16,
   utf16le,
 } from "../../../test/support/temporary-folder.ts";
-import { decodeText } from "../../src/cli/file-text.ts";
+import { mcpToken } from "../../src/cli/commands/mcp.ts";
+import { decodeText, replacePrivateFile } from "../../src/cli/files.ts";
 import { readKeyFile } from "../../src/cli/library.ts";
-import { mcpToken } from "../../src/cli/mcp-token.ts";
-import { replacePrivateFile } from "../../src/cli/private-file.ts";
 import { Connector } from "../../src/connector.ts";
 import { RelayError } from "../../src/errors.ts";
 import { buildReceipt, requestDigest } from "../../src/receipts/receipt.ts";
@@ -297,7 +296,7 @@ test("A named pipe is no key file: nobody may ever write to it", async () => {
 });
 
 describe("A key file that gets another content", () => {
-  const SOURCE = new URL("../../src/cli/private-file.ts", import.meta.url).href;
+  const SOURCE = new URL("../../src/cli/files.ts", import.meta.url).href;
   const NOBODY = 65_534;
   /** Root alone can give files away, and become another user. */
   const asRoot = process.getuid?.() === 0 ? test : test.skip;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { RejectReasons } from "../../src/cli/reject-reasons.ts";
+import { RejectReasons } from "../../src/cli/commands/request.ts";
 import type { Delivery } from "../../src/index.ts";
 import { BOB } from "./shell.ts";
 

@@ -7,8 +7,7 @@ import { createServer as createTlsServer, getCACertificates, setDefaultCACertifi
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { RelayHttp } from "../../src/cli/relay-http.ts";
-import { gatewayTransport } from "../../src/cli/transports/gateway.ts";
-import { EDGE } from "../../src/cli/transports/transport.ts";
+import { EDGE, gatewayTransport } from "../../src/cli/transport.ts";
 import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, jsonLines, next, record, untilState } from "../kit.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { LOOK_MS } from "../../src/cli/session-decision.ts";
+import { LOOK_MS } from "../../src/cli/commands/request.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, untilState } from "../kit.ts";
 import { Waits } from "../times.ts";

@@ -1,17 +1,20 @@
 import type { Delivery } from "../../types.ts";
-import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { deliveryMembers } from "../delivery-line.ts";
-import { EXIT } from "../exit-codes.ts";
-import { usageError } from "../failure.ts";
-import { readIdentity } from "../identity.ts";
-import { jsonLine, writeLine } from "../output.ts";
-import { readPayload } from "../payload.ts";
+import {
+  AGENT_OPTIONS,
+  MAX_WAIT_S,
+  readArguments,
+  readPayload,
+  targetOf,
+  waitingText,
+  waitOnlineMs,
+  wholeNumber,
+} from "../arguments.ts";
+import { EXIT, usageError } from "../failure.ts";
+import type { Command } from "../io.ts";
+import { deliveryMembers, jsonLine, Reporter, writeLine } from "../io.ts";
+import { readIdentity } from "../key-file.ts";
 import { RelayHttp } from "../relay-http.ts";
-import { Reporter } from "../reporter.ts";
-import { targetOf } from "../target.ts";
-import { openAgentTransport } from "../transports/open.ts";
-import { MAX_WAIT_S, waitingText, waitOnlineMs } from "../wait-online.ts";
+import { openAgentTransport } from "../transport.ts";
 
 const DEFAULT_TIMEOUT_S = 30;
 

@@ -1,8 +1,6 @@
 import { readArguments } from "../arguments.ts";
-import type { Command, CommandEntry } from "../command.ts";
-import { COMPLETIONS, type Completable } from "../completion.ts";
-import { EXIT } from "../exit-codes.ts";
-import { usageError } from "../failure.ts";
+import { EXIT, usageError } from "../failure.ts";
+import type { Command, CommandEntry } from "../io.ts";
 
 /** @param commands whose names and options are completed. */
 export const completionOf = (commands: readonly CommandEntry[]): Command => ({
@@ -30,3 +28,53 @@ async function completableOf({ name, summary, load }: CommandEntry): Promise<Com
   const listed = Array.from(help.matchAll(OPTION), ([, option]) => option as string);
   return { name, summary, options: [...new Set([...listed, "--json", "--help"])] };
 }
+
+/** What a shell completes: a command with its summary, and its options, with their hyphens. */
+interface Completable {
+  readonly name: string;
+  readonly summary: string;
+  readonly options: readonly string[];
+}
+
+/** By shell: the script that makes it complete the words of `relay`; file names where no option begins. */
+const COMPLETIONS: Readonly<Record<string, (commands: readonly Completable[]) => string>> = {
+  bash: (commands) => `_relay() {
+  local word=\${COMP_WORDS[COMP_CWORD]} options=
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "${commands.map(({ name }) => name).join(" ")}" -- "$word"))
+    return
+  fi
+  case \${COMP_WORDS[1]} in
+${commands.map(({ name, options }) => `    ${name}) options="${options.join(" ")}" ;;`).join("\n")}
+  esac
+  case $word in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+  esac
+}
+complete -o filenames -F _relay relay
+`,
+  zsh: (commands) => `#compdef relay
+_relay() {
+  local -a commands options
+  if (( CURRENT == 2 )); then
+    commands=(${commands.map(({ name, summary }) => `'${name}:${summary}'`).join(" ")})
+    _describe command commands
+    return
+  fi
+  case $words[2] in
+${commands.map(({ name, options }) => `    ${name}) options=(${options.join(" ")}) ;;`).join("\n")}
+  esac
+  if [[ $PREFIX == -* ]]; then compadd -- $options; else _files; fi
+}
+compdef _relay relay
+`,
+  fish: (commands) =>
+    commands
+      .flatMap(({ name, summary, options }) => [
+        `complete -c relay -n __fish_use_subcommand -f -a ${name} -d '${summary}'`,
+        ...options.map((option) => `complete -c relay -n '__fish_seen_subcommand_from ${name}' -l ${option.slice(2)}`),
+      ])
+      .join("\n")
+      .concat("\n"),
+};

@@ -1,15 +1,11 @@
 import { readCredential } from "../../credentials/read-credential.ts";
 import { readArguments } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit-codes.ts";
-import { Failure, usageError } from "../failure.ts";
-import { speakFor } from "../issuer-file.ts";
-import { readKeyRecord, signingAgentOf } from "../key-file.ts";
-import { jsonLine, writeLine } from "../output.ts";
-import { replacePrivateFile } from "../private-file.ts";
-import { rotated, sealingKeyListOf } from "../sealing-key-list.ts";
-import { readToken } from "../token.ts";
-import { readTrust } from "../trust.ts";
+import { EXIT, Failure, usageError } from "../failure.ts";
+import { replacePrivateFile } from "../files.ts";
+import type { Command } from "../io.ts";
+import { jsonLine, writeLine } from "../io.ts";
+import { readKeyRecord, rotated, sealingKeyListOf, signingAgentOf } from "../key-file.ts";
+import { readToken, readTrust, speakFor } from "../records.ts";
 
 export const credential: Command = {
   help: `relay credential FILE --key KEYFILE: put a credential into the key file of its agent. Offline.

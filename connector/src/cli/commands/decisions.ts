@@ -2,10 +2,9 @@ import { membersOf, textOf } from "../../frames.ts";
 import { PENDING } from "../../session-status.ts";
 import type { JsonObject } from "../../types.ts";
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
-import type { Command } from "../command.ts";
 import { Failure, usageError } from "../failure.ts";
+import type { Command, Reporter } from "../io.ts";
 import type { RelayHttp } from "../relay-http.ts";
-import type { Reporter } from "../reporter.ts";
 import { sendOnce } from "../send-once.ts";
 import type { ControlRequest } from "../sharing/requests.ts";
 

@@ -2,13 +2,10 @@ import type { CredentialReason } from "../../credentials/contract.ts";
 import { Issuers } from "../../credentials/issuers.ts";
 import type { Credential } from "../../credentials/read-credential.ts";
 import { readArguments } from "../arguments.ts";
-import { BELIEVED, readBelieved } from "../believed-issuers.ts";
-import type { Command } from "../command.ts";
-import { CREDENTIAL_REASONS } from "../credential-reasons.ts";
-import { EXIT } from "../exit-codes.ts";
-import { usageError } from "../failure.ts";
-import { jsonLine, type Line, type Styled, styled, writeLine } from "../output.ts";
-import { readToken } from "../token.ts";
+import { EXIT, usageError } from "../failure.ts";
+import type { Command } from "../io.ts";
+import { jsonLine, type Line, type Styled, styled, writeLine } from "../io.ts";
+import { BELIEVED, CREDENTIAL_REASONS, readBelieved, readToken } from "../records.ts";
 
 /** `unchecked`: no issuer was named to check it with. */
 type Verdict = "holds" | "unchecked" | CredentialReason;

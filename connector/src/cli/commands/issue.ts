@@ -1,13 +1,10 @@
 import { AGENT_ID } from "../../agent-id.ts";
 import { issueCredential } from "../../credentials/issuing.ts";
 import { agentMissing, readArguments, unexpectedWord, wholeNumber } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit-codes.ts";
-import { type Failure, usageError } from "../failure.ts";
-import { readIssuerFile, type SigningIssuer, speakFor } from "../issuer-file.ts";
-import { jsonLine, writeLine } from "../output.ts";
-import { readPublicKeys } from "../records.ts";
-import { Reporter } from "../reporter.ts";
+import { EXIT, type Failure, usageError } from "../failure.ts";
+import type { Command } from "../io.ts";
+import { jsonLine, Reporter, writeLine } from "../io.ts";
+import { readIssuerFile, readPublicKeys, type SigningIssuer, speakFor } from "../records.ts";
 
 const DAYS = { default: 30, max: 90 } as const;
 

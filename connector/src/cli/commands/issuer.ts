@@ -3,13 +3,11 @@ import { ISSUER } from "../../credentials/contract.ts";
 import { isIssuerRecord } from "../../credentials/issuer-record.ts";
 import { issuerRecord } from "../../credentials/issuing.ts";
 import { readArguments } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit-codes.ts";
-import { usageError } from "../failure.ts";
-import { writeIssuerFile } from "../issuer-file.ts";
-import { newOkpKey } from "../okp-keys.ts";
-import { jsonLine, writeLine } from "../output.ts";
-import { Reporter } from "../reporter.ts";
+import { EXIT, usageError } from "../failure.ts";
+import type { Command } from "../io.ts";
+import { jsonLine, Reporter, writeLine } from "../io.ts";
+import { newOkpKey } from "../key-file.ts";
+import { writeIssuerFile } from "../records.ts";
 
 export const issuer: Command = {
   help: `relay issuer new --issuer <name>: make an issuer, which signs credentials for agents. Offline.

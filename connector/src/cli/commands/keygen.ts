@@ -1,17 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
-import { newAgentKey, newKeyId, type PublicRecord, publicRecord } from "../agent-key.ts";
 import { agentMissing, readArguments, unexpectedWord } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit-codes.ts";
-import { usageError } from "../failure.ts";
-import type { Io } from "../io.ts";
-import { type KeyRecord, readKeyFile, readKeyRecord } from "../key-file.ts";
-import { newOkpKey, okpKeyOf } from "../okp-keys.ts";
-import { jsonLine, writeLine } from "../output.ts";
-import { replacePrivateFile, writePrivateFile } from "../private-file.ts";
-import { Reporter } from "../reporter.ts";
-import { sealingKeyListOf } from "../sealing-key-list.ts";
+import { EXIT, usageError } from "../failure.ts";
+import { replacePrivateFile, writePrivateFile } from "../files.ts";
+import type { Command } from "../io.ts";
+import { type Io, jsonLine, Reporter, writeLine } from "../io.ts";
+import { type KeyRecord, newOkpKey, okpKeyOf, readKeyFile, readKeyRecord, sealingKeyListOf } from "../key-file.ts";
 
 /** Source: docs/protocol.md#envelopes, docs/protocol.md#signatures. */
 const KEY_ID = /^(?!gateway-|jkt-)[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
@@ -131,4 +125,43 @@ async function makeHmac(agent_id: string, key_id: string, file: string, reporter
     "Both files contain the secret. Hand the record over confidentially, and delete it once the relay has it.",
   );
   return EXIT.ok;
+}
+
+interface PublicKeys {
+  readonly public_key: string;
+  readonly sealing_public_key: string | undefined;
+}
+
+/** What an issuer signs for, or the relay's operator adds to the keys file. */
+export interface PublicRecord extends PublicKeys {
+  readonly key_id: string | undefined;
+  readonly alg: "ed25519";
+  readonly agents: readonly string[];
+}
+
+function publicRecord(agent: string, key_id: string | undefined, publicKeys: PublicKeys): PublicRecord {
+  return { key_id, alg: "ed25519", ...publicKeys, agents: [agent] };
+}
+
+/** What ids of gateways' keys, and of keys with a credential, begin with. */
+const RESERVED = /^(?:gateway|jkt)-/;
+
+/** The agent's name and a random suffix. */
+export function newKeyId(agent: string): string {
+  const id = `${agent.slice(AGENT_SCHEME.length)}-${randomBytes(3).toString("hex")}`;
+  return RESERVED.test(id) ? `agent-${id}` : id;
+}
+
+/** A new Ed25519 key, with one to seal to: the content of its key file, and its public record. */
+export function newAgentKey(
+  agent_id: string,
+  key_id: string,
+): { readonly file: Extract<KeyRecord, { alg: "ed25519" }>; readonly record: PublicRecord } {
+  const [signing, sealing] = [newOkpKey("Ed25519"), newOkpKey("X25519")];
+  const [private_key, sealing_key] = [signing.privateKey, sealing.privateKey];
+  const publicKeys = { public_key: signing.publicKey, sealing_public_key: sealing.publicKey };
+  return {
+    file: { agent_id, key_id, alg: "ed25519", private_key, sealing_key },
+    record: publicRecord(agent_id, key_id, publicKeys),
+  };
 }

@@ -1,22 +1,18 @@
 import { Connector } from "../../connector.ts";
 import { AGENT_OPTIONS, deliveryAgeMs, readArguments, unexpectedWord } from "../arguments.ts";
-import type { Command } from "../command.ts";
 import { reportConnection } from "../connection-reports.ts";
-import { deliveryLine } from "../delivery-line.ts";
 import { runForDelivery } from "../exec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { Failure, failureOf, usageError } from "../failure.ts";
+import { EXIT, Failure, failureOf, usageError } from "../failure.ts";
 import { inputLines } from "../files.ts";
-import { readIdentity, requireKey } from "../identity.ts";
-import type { Io } from "../io.ts";
-import { writeLine } from "../output.ts";
+import type { Command, Io } from "../io.ts";
+import { deliveryLine, Reporter, writeLine } from "../io.ts";
+import { readIdentity, requireKey } from "../key-file.ts";
+import { readTrust } from "../records.ts";
 import { RelayHttp } from "../relay-http.ts";
-import { Reporter } from "../reporter.ts";
 import { findHolder } from "../sharing/client.ts";
 import { serveRequestLines } from "../sharing/requests.ts";
 import { ControlServer } from "../sharing/server.ts";
 import { type ControlPlace, controlPlace } from "../sharing/socket.ts";
-import { readTrust } from "../trust.ts";
 
 export const listen: Command = {
   help: `relay listen: keep an agent online, and print what it receives.

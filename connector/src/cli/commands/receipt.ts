@@ -1,11 +1,9 @@
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit-codes.ts";
-import { Failure, usageError } from "../failure.ts";
-import { readIdentity, requireKey } from "../identity.ts";
-import { jsonLine, writeLine } from "../output.ts";
+import { EXIT, Failure, usageError } from "../failure.ts";
+import type { Command } from "../io.ts";
+import { jsonLine, Reporter, writeLine } from "../io.ts";
+import { readIdentity, requireKey } from "../key-file.ts";
 import { RelayHttp } from "../relay-http.ts";
-import { Reporter } from "../reporter.ts";
 import { listenerTransport } from "../sharing/client.ts";
 import { controlPlace } from "../sharing/socket.ts";
 

@@ -1,15 +1,18 @@
+import { open, rm } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { RelayError } from "../../errors.ts";
+import { textOf } from "../../frames.ts";
+import { keepNewest } from "../../keep-newest.ts";
 import { SESSION_TTL_MINUTES } from "../../limits.ts";
-import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit-codes.ts";
-import { Failure, usageError } from "../failure.ts";
-import { jsonLine, writeLine } from "../output.ts";
-import { RejectReasons } from "../reject-reasons.ts";
+import { pause } from "../../pause.ts";
+import type { Delivery } from "../../types.ts";
+import { AGENT_OPTIONS, readArguments, targetOf, wholeNumber } from "../arguments.ts";
+import { EXIT, Failure, failureOf, usageError } from "../failure.ts";
+import type { Command } from "../io.ts";
+import { jsonLine, type Reporter, writeLine } from "../io.ts";
+import type { RelayHttp } from "../relay-http.ts";
 import { type Opened, sendOnce } from "../send-once.ts";
-import { decisionOn } from "../session-decision.ts";
-import { receiptOf, type WriteReceipt, withReceiptFile } from "../session-receipt.ts";
-import type { ControlResult } from "../sharing/requests.ts";
-import { targetOf } from "../target.ts";
+import type { ControlResult, Transport } from "../sharing/requests.ts";
 
 /** Of the relay, to say that a session has expired. */
 const GRACE_S = 60;
@@ -108,4 +111,163 @@ function notOnline(): Failure {
   return new Failure("target_not_online", "The target is not online: no decision is waited for.", hint, {
     retry: "later",
   });
+}
+
+export const LOOK_MS = 1000;
+const DECISIONS: ReadonlySet<unknown> = new Set(["approved", "rejected", "expired"]);
+
+interface Asking {
+  readonly http: RelayHttp;
+  /** Told when the relay goes away meanwhile. */
+  readonly reporter: Reporter;
+}
+
+/**
+ * Asks the relay for the decision on a session, until there is one: the answer itself may be delivered to another process of the
+ * agent, or while there is no connection. @param deadline Unix ms.
+ * @throws {Failure} `timeout`; `unknown_session` where the relay has lost the session; what no repetition changes.
+ */
+async function decisionOn(
+  sessionId: string,
+  { http, reporter }: Asking,
+  deadline: number,
+  signal: AbortSignal,
+): Promise<string> {
+  let away: Failure | undefined;
+  for (;;) {
+    const read = http.patiently(() => http.session(sessionId), deadline);
+    const session = await read.catch(passing);
+    if (session instanceof Failure) {
+      if (away === undefined) reporter.report("waiting", `${session.message} Waiting for it.`, { code: session.code });
+      away = session;
+    } else {
+      away = undefined;
+      if (DECISIONS.has(session?.status)) return String(session?.status);
+    }
+    if (Date.now() >= deadline) throw undecided(away);
+    await pause(Math.min(LOOK_MS, deadline - Date.now()), signal);
+  }
+}
+
+/** Why the relay does not say it for the moment, such as during its restart. @throws {Failure} what stays as it is. */
+function passing(error: unknown): Failure {
+  const failure = failureOf(error);
+  if (failure.code === "unknown_session") throw lost();
+  if (failure.retry !== "later") throw failure;
+  return failure;
+}
+
+/** The relay accepted the request, so it had the session. */
+function lost(): Failure {
+  const text = "The relay does not have the session any more: it lost what it knew, as with a Redis that starts empty.";
+  return new Failure("unknown_session", text, "Nobody can decide it now: request the session again.");
+}
+
+function undecided(away: Failure | undefined): Failure {
+  const why = away === undefined ? "" : ` ${away.message}`;
+  return new Failure(
+    "timeout",
+    `The session was not decided in time.${why}`,
+    "It may be decided still: its answer goes to a relay listen of this agent.",
+  );
+}
+
+/** A look-up of the session may overtake the delivery of its decision; nobody waits longer for one that went elsewhere. */
+const DELIVERED_WITHIN_MS = 1000;
+const ASK_AGAIN_MS = 50;
+/** What is wrong with a receipt for good: only the decision may still come. */
+const DECISION = "decision";
+const CHOOSE_ANOTHER = "Give --receipt the name of a new file.";
+const PRINTED_AGAIN = "The relay listen that runs, if there is one, prints it again: relay receipt.";
+
+/** The receipt of a session that was just decided. @throws {Failure | RelayError} `receipt_incomplete` when there is none. */
+async function receiptOf(sessionId: string, transport: Transport, signal: AbortSignal): Promise<unknown> {
+  if (transport.receipt === undefined) throw signedByGateway();
+  const giveUpAt = performance.now() + DELIVERED_WITHIN_MS;
+  for (;;) {
+    try {
+      return await transport.receipt(sessionId);
+    } catch (error) {
+      if (!mayStillCome(error) || performance.now() >= giveUpAt || signal.aborted) throw error;
+      await delay(ASK_AGAIN_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+}
+
+/** Writes a receipt as `relay receipt` prints it. */
+type WriteReceipt = (receipt: unknown) => Promise<void>;
+
+/**
+ * Makes the file of a receipt before what it is the receipt of is sent: whoever names what exists, such as a key file, or what
+ * cannot be written, has sent nothing. Without a receipt nothing is left of it.
+ * @throws {Failure} `failed` when the file exists, or cannot be written.
+ */
+async function withReceiptFile<T>(file: string, use: (write: WriteReceipt) => Promise<T>): Promise<T> {
+  const handle = await open(file, "wx").catch(({ code }: NodeJS.ErrnoException) => {
+    if (code === "EEXIST") throw new Failure("failed", `${file} exists already; nothing was sent.`, CHOOSE_ANOTHER);
+    throw new Failure("failed", `${file} cannot be written (${code}); nothing was sent.`, CHOOSE_ANOTHER);
+  });
+  let isWritten = false;
+  try {
+    return await use(async (receipt) => {
+      await handle.writeFile(`${jsonLine(receipt)}\n`).catch(({ code }) => {
+        throw new Failure("failed", `The receipt cannot be written to ${file} (${code}).`, PRINTED_AGAIN);
+      });
+      isWritten = true;
+    });
+  } finally {
+    await handle.close();
+    if (!isWritten) await rm(file, { force: true });
+  }
+}
+
+/** A listener does not tell what is missing. */
+function mayStillCome(error: unknown): boolean {
+  if (error instanceof RelayError) return error.missing?.includes(DECISION) === true;
+  return error instanceof Failure && error.code === "receipt_incomplete";
+}
+
+function signedByGateway(): Failure {
+  return new Failure(
+    "receipt_incomplete",
+    "There is no receipt: the relay's gateway signed the request, not this agent.",
+    "Unset RELAY_API_KEY to request with the agent's own key.",
+  );
+}
+
+/** A target may reject other sessions meanwhile, of other processes of this agent. */
+const MAX_KEPT = 100;
+
+/** Why an agent rejects sessions. The relay keeps no contents: the delivery of the reject alone says it. */
+export class RejectReasons {
+  readonly #target: string;
+  /** By session, of rejects that were delivered or are waited for. */
+  readonly #reasons = new Map<string, PromiseWithResolvers<string | undefined>>();
+
+  constructor(target: string) {
+    this.#target = target;
+  }
+
+  readonly heard = ({ type, from, sessionId, payload }: Delivery): void => {
+    if (type === "session.reject" && from === this.#target && sessionId !== undefined)
+      this.#reasonFor(sessionId).resolve(textOf(payload.reason));
+  };
+
+  /** Of a session that is rejected, once its reject is delivered; undefined when it gives none, or was delivered elsewhere. */
+  async of(sessionId: string, signal: AbortSignal): Promise<string | undefined> {
+    const { promise, resolve } = this.#reasonFor(sessionId);
+    const giveUp = () => resolve(undefined);
+    const timer = setTimeout(giveUp, signal.aborted ? 0 : DELIVERED_WITHIN_MS);
+    signal.addEventListener("abort", giveUp, { once: true });
+    const reason = await promise;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", giveUp);
+    return reason;
+  }
+
+  #reasonFor(sessionId: string): PromiseWithResolvers<string | undefined> {
+    const known = this.#reasons.get(sessionId) ?? Promise.withResolvers<string | undefined>();
+    keepNewest(this.#reasons, sessionId, known, MAX_KEPT);
+    return known;
+  }
 }

@@ -1,10 +1,7 @@
-import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
-import type { Command } from "../command.ts";
+import { AGENT_OPTIONS, readArguments, readPayload, targetOf, waitOnlineMs } from "../arguments.ts";
 import { usageError } from "../failure.ts";
-import { readPayload } from "../payload.ts";
+import type { Command } from "../io.ts";
 import { sendOnce } from "../send-once.ts";
-import { targetOf } from "../target.ts";
-import { waitOnlineMs } from "../wait-online.ts";
 
 export const send: Command = {
   help: `relay send <to> [payload]: send a message.

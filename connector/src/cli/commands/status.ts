@@ -1,11 +1,9 @@
-import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit-codes.ts";
-import { type Failure, failureOf } from "../failure.ts";
+import { AGENT_OPTIONS, readArguments, targetOf } from "../arguments.ts";
+import { EXIT, type Failure, failureOf } from "../failure.ts";
+import type { Command } from "../io.ts";
+import { jsonLine, type Line, type Style, styled, writeLine } from "../io.ts";
 import { readKeyFile } from "../key-file.ts";
-import { jsonLine, type Line, type Style, styled, writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
-import { targetOf } from "../target.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -4,13 +4,11 @@ import { ANNOUNCED_DEFAULTS } from "../../limits.ts";
 import type { ReceiptFacts, ReceiptProblem } from "../../receipts/contract.ts";
 import { verifyReceipt } from "../../receipts/verify-receipt.ts";
 import { readArguments } from "../arguments.ts";
-import { BELIEVED, readBelieved } from "../believed-issuers.ts";
-import type { Command } from "../command.ts";
-import { CREDENTIAL_REASONS } from "../credential-reasons.ts";
-import { EXIT } from "../exit-codes.ts";
-import { Failure, usageError } from "../failure.ts";
+import { EXIT, Failure, usageError } from "../failure.ts";
 import { readText } from "../files.ts";
-import { jsonLine, writeLine } from "../output.ts";
+import type { Command } from "../io.ts";
+import { jsonLine, writeLine } from "../io.ts";
+import { BELIEVED, CREDENTIAL_REASONS, readBelieved } from "../records.ts";
 
 export const verify: Command = {
   help: `relay verify RECEIPT --issuer FILE | --key FILE: check the receipt of a session. Offline.

@@ -19,10 +19,9 @@ import type {
 import { VERSION } from "../../version.ts";
 import { proposalMembers } from "../../wire-mapping.ts";
 import { Failure, hintOf } from "../failure.ts";
-import { jsonLine } from "../output.ts";
-import type { AgentTransport } from "../transports/transport.ts";
+import { jsonLine } from "../io.ts";
 import { deliveryOf, noticeOf, stateOf } from "./events.ts";
-import type { ControlRequest, ControlResult } from "./requests.ts";
+import type { AgentTransport, ControlRequest, ControlResult } from "./requests.ts";
 import { ALIVE, type ControlPlace, FORMAT, linesOf, socketPaths } from "./socket.ts";
 
 /** How long a process may take to say whose it is. One that was stopped (Ctrl-Z) never does. */

@@ -13,8 +13,8 @@ import type {
   Notice,
   PendingSession,
 } from "../../types.ts";
-import { errorWithAuthorities } from "../extra-authorities.ts";
-import { jsonLine } from "../output.ts";
+import { errorWithAuthorities } from "../failure.ts";
+import { jsonLine } from "../io.ts";
 
 /**
  * The lines in which one process tells another of the same user what comes over the agent's connection: JSON of its control

@@ -3,9 +3,8 @@ import { membersOf, textOf } from "../../frames.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Accepted, AcceptedSession, AskOptions, JsonObject, SendOptions } from "../../types.ts";
 import { PROPOSAL_MEMBERS, type Proposal, proposalOf } from "../../wire-mapping.ts";
-import { deliveryMembers } from "../delivery-line.ts";
 import { failureOf, usageError } from "../failure.ts";
-import { jsonLine } from "../output.ts";
+import { deliveryMembers, jsonLine } from "../io.ts";
 
 /**
  * What another program asks an agent to send, with the protocol's member names: one JSON line of `relay listen
@@ -46,6 +45,23 @@ export interface ControlResult {
   readonly duplicate?: boolean;
   readonly session_id?: string;
   readonly session_status?: string;
+}
+
+/** A way for an agent's envelopes to reach the relay. */
+export interface Transport {
+  /** The member `via` of a command's result. */
+  readonly name: "gateway" | "listener" | "connection";
+  /** Rejects with a Failure or a RelayError. */
+  send(request: ControlRequest): Promise<ControlResult>;
+  /** The receipt of a session, where this agent's own key signs. Rejects as `send` does. */
+  receipt?(sessionId: string): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** Over the agent's connection, which receives replies, too. */
+export interface AgentTransport extends Transport {
+  /** Resolves with the reply, as `relay listen` prints a delivery. Rejects with a Failure or a RelayError. */
+  ask(request: AskRequest): Promise<JsonObject>;
 }
 
 type MemberType = "object" | "string" | "boolean" | "number";

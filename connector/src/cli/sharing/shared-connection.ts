@@ -12,7 +12,7 @@ import type {
   SendOptions,
   SessionProposal,
 } from "../../types.ts";
-import { errorWithAuthorities } from "../extra-authorities.ts";
+import { errorWithAuthorities } from "../failure.ts";
 import { FollowedConnection, findHolder } from "./client.ts";
 import { onState } from "./events.ts";
 import { ControlServer } from "./server.ts";

@@ -5,9 +5,8 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import os from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
-import type { Io } from "../io.ts";
-import { shellWord } from "../output.ts";
-import type { Reporter } from "../reporter.ts";
+import type { Io, Reporter } from "../io.ts";
+import { shellWord } from "../io.ts";
 
 /**
  * The control socket of a process that has an agent's connection: where it is, and who may use it. Its folder is open to its
