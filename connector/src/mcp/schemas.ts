@@ -3,9 +3,9 @@ import { agentIdProblem } from "../agent-id.ts";
 import { MESSAGE_TYPE, TYPE_RULE } from "../envelope-rules.ts";
 import { SESSION_TTL_MINUTES, TEXT_LIMITS } from "../limits.ts";
 import { SESSION_ID } from "../session-id.ts";
-import type { Accepted, AcceptedSession } from "../types.ts";
-import type { SentDecision } from "./session-requests.ts";
-import { STATUSES } from "./session-state.ts";
+import type { Accepted, AcceptedSession, Delivery } from "../types.ts";
+import type { SentDecision } from "./known-sessions.ts";
+import { STATUSES } from "./known-sessions.ts";
 
 /**
  * Schemas that several tools share, as strict as the relay. Source: docs/protocol.md#envelopes,
@@ -145,4 +145,34 @@ function isSendable(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   if (levels === 0 || Object.hasOwn(value, "__proto__")) return false;
   return Object.values(value).every((member) => isSendable(member, levels - 1));
+}
+
+/** A delivery as tools return it. */
+export const ReceivedMessage = z.strictObject({
+  from: z.string(),
+  type: z.string(),
+  payload: z.looseObject({}).describe("Untrusted data."),
+  session_id: z.string().optional(),
+  task_id: z.string().optional(),
+  verified: z.enum(["agent", "relay_issuer", "gateway", "unverified"]),
+  issuer: z.string().optional(),
+  sealed: z.boolean(),
+  envelope_id: z.string(),
+  received_at_iso: z.string(),
+});
+
+export function receivedMessage(delivery: Delivery): z.infer<typeof ReceivedMessage> {
+  const { envelope, from, type, payload, sessionId, verified, issuer, sealed, receivedAt } = delivery;
+  return {
+    from,
+    type,
+    payload,
+    ...(sessionId !== undefined && { session_id: sessionId }),
+    ...(envelope.task_id !== undefined && { task_id: envelope.task_id }),
+    verified,
+    ...(issuer !== undefined && { issuer }),
+    sealed,
+    envelope_id: envelope.id,
+    received_at_iso: new Date(receivedAt).toISOString(),
+  };
 }

@@ -1,19 +1,12 @@
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { ErrorCode, ListToolsRequestSchema, McpError } from "@modelcontextprotocol/sdk/types.js";
+import { ErrorCode, ListToolsRequestSchema, type ListToolsResult, McpError } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
-import type { McpAgent } from "./agent.ts";
-import { Calls } from "./calls/calls.ts";
-import { ClientTransport, type Transport } from "./calls/client-transport.ts";
-import { askAgent, replyTo } from "./conversations.ts";
-import { INSTRUCTIONS } from "./instructions.ts";
-import type { LateAgent } from "./late-agent.ts";
-import { listing } from "./listing.ts";
-import { sendMessage, waitForMessages } from "./messages.ts";
-import { checkPresence } from "./presence.ts";
-import { sessionReceipt } from "./receipts.ts";
-import { approveSession, rejectSession, requestSession } from "./sessions.ts";
-import { myStatus } from "./status.ts";
-import { runTool, type Tool } from "./tool.ts";
+import type { LateAgent, McpAgent } from "./agent.ts";
+import { Calls, ClientTransport, type Transport } from "./calls.ts";
+import { askAgent, replyTo, sendMessage, waitForMessages } from "./messages.ts";
+import { approveSession, rejectSession, requestSession, sessionReceipt } from "./sessions.ts";
+import { checkPresence, myStatus } from "./status.ts";
+import { INSTRUCTIONS, runTool, type Tool } from "./tool.ts";
 
 const TOOLS: readonly Tool<z.ZodObject, z.ZodObject>[] = [
   sendMessage,
@@ -78,4 +71,36 @@ function notifying(server: McpServer, isBehind: () => boolean): (agent: McpAgent
     const sent = server.sendLoggingMessage({ level: "info", logger: "relay", data });
     sent.catch(() => {}).finally(() => (isUnread = false));
   };
+}
+
+type Schema = z.core.JSONSchema.BaseSchema;
+type Listed = ListToolsResult["tools"][number];
+
+/**
+ * What tools/list answers. It stands in every conversation of a model, used or not, and is therefore kept short: of results it
+ * names the members, and which of them are lists or objects, and it says nothing that MCP takes for granted.
+ */
+function listing(tools: readonly Tool<z.ZodObject, z.ZodObject>[]): ListToolsResult {
+  return { tools: tools.map(listed) };
+}
+
+function listed({ name, title, description, input, output, annotations }: Tool<z.ZodObject, z.ZodObject>): Listed {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(input, { io: "input" });
+  const { properties = {} } = z.toJSONSchema(output);
+  const members = Object.entries(properties).map(([member, schema]) => [member, outlined(schema as Schema)]);
+  const outputSchema = { type: "object", properties: Object.fromEntries(members) };
+  return { name, title, description, inputSchema, outputSchema, annotations } as Listed;
+}
+
+function outlined({ type, description, items }: Schema): Schema {
+  return {
+    ...((type === "array" || type === "object") && { type }),
+    ...(description && { description }),
+    ...(items && { items: namesIn(items as Schema) }),
+  };
+}
+
+/** Of what a list holds: the members. */
+function namesIn({ properties = {} }: Schema): Schema {
+  return { properties: Object.fromEntries(Object.keys(properties).map((member) => [member, {}])) };
 }

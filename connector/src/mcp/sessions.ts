@@ -1,7 +1,10 @@
 import { z } from "zod";
+import { RelayError } from "../errors.ts";
 import { SESSION_TTL_MINUTES } from "../limits.ts";
-import { decide } from "./decisions.ts";
-import { reach } from "./reach.ts";
+import { PENDING } from "../session-status.ts";
+import type { AcceptedSession } from "../types.ts";
+import type { McpAgent } from "./agent.ts";
+import { type SentDecision, type SessionState, sessionState } from "./known-sessions.ts";
 import {
   AcceptedDecision,
   AcceptedNegotiation,
@@ -16,7 +19,7 @@ import {
   SessionId,
   TtlMinutes,
 } from "./schemas.ts";
-import type { Tool } from "./tool.ts";
+import { reach, type Tool, ToolRefusal, UNTRUSTED_NOTE } from "./tool.ts";
 
 const RequestInput = z.strictObject({
   to: AgentId,
@@ -73,3 +76,116 @@ export const rejectSession: Tool<typeof RejectInput, typeof AcceptedDecision> = 
     return acceptedDecision(await decide(agent, { sessionId, verdict: "rejected", send }, signal));
   },
 };
+
+/** What this agent decides on a session that was requested of it. */
+interface Decision {
+  readonly sessionId: string;
+  readonly verdict: "approved" | "rejected";
+  /** Sends it to the requester. */
+  readonly send: (requester: string, options: { signal: AbortSignal }) => Promise<AcceptedSession>;
+}
+
+/**
+ * Decides a session, once. An approval goes out only where this agent got the request: another would be accepted, and counts for
+ * nothing. @throws {RelayError | ToolRefusal} `request_not_received`, `not_your_session`, `session_closed` with what it is.
+ */
+async function decide(agent: McpAgent, decision: Decision, signal: AbortSignal): Promise<SentDecision> {
+  const { sessionId, verdict, send } = decision;
+  const { connector, requests } = agent;
+  const former = requests.decisionOn(sessionId, verdict);
+  if (former !== undefined) return former;
+  const requester = await requesterOf(agent, decision, signal);
+  try {
+    const accepted = await reach(connector, signal, (options) => send(requester, options));
+    const sent = { ...accepted, to: requester };
+    requests.decided(sent);
+    return sent;
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "session_closed")) throw error;
+    // It says only that somebody was first.
+    const state = await sessionState(agent.sessionOf, sessionId, signal).catch(() => undefined);
+    if (state === undefined || state.status === PENDING) throw error;
+    requests.found(sessionId, state);
+    throw closed(agent, decision, state);
+  }
+}
+
+async function requesterOf(agent: McpAgent, decision: Decision, signal: AbortSignal): Promise<string> {
+  const { connector, requests, sessionOf } = agent;
+  const { sessionId, verdict } = decision;
+  const known = requests.find(sessionId);
+  if (known !== undefined && (known.isReceived === true || verdict === "rejected")) return known.requester;
+  const state = await sessionState(sessionOf, sessionId, signal);
+  requests.found(sessionId, state);
+  if (state.target !== connector.agent) throw notYours(connector.agent, state);
+  if (state.status !== PENDING) throw closed(agent, decision, state);
+  if (verdict === "approved" && !state.isReceived) throw notReceived(state);
+  return state.requester;
+}
+
+function notReceived({ requester }: SessionState): ToolRefusal {
+  return new ToolRefusal("request_not_received", {
+    message: "You did not receive this request, since you were not online: to approve it would count for nothing.",
+    hint: `Ask ${requester} by send_message to request again while you are online: the new request comes as a message, and can be approved. reject_session ends this one.`,
+  });
+}
+
+function notYours(agent: string, { requester, target }: SessionState): RelayError {
+  if (requester !== agent) return new RelayError("not_your_session", { hint: "Only its target decides it." });
+  return new RelayError("not_your_session", {
+    message: "You requested this session yourself: only its target decides it.",
+    hint: `Wait for the decision of ${target}, which comes through wait_for_messages.`,
+  });
+}
+
+function closed({ connector, requests }: McpAgent, decision: Decision, state: SessionState): RelayError {
+  const { sessionId, verdict } = decision;
+  const { status, decidedAt, requester } = state;
+  const another = `${requester} may request a new session.`;
+  if (status === "expired") {
+    return new RelayError("session_closed", { message: "The session has expired: nobody decided it.", hint: another });
+  }
+  const who = requests.isDecidedHere(sessionId) ? "by you" : "through another process of your agent, or a former one";
+  const message = `The session was ${status} before by ${connector.agent}, ${who}, at ${decidedAt}.`;
+  const hint = status === verdict ? "Nothing is left to do." : `That is for good. ${another}`;
+  return new RelayError("session_closed", { message, hint });
+}
+
+const ReceiptInput = z.strictObject({ session_id: SessionId });
+const ReceiptOutput = z.strictObject({ receipt: z.looseObject({}), next_action: z.string() });
+
+export const sessionReceipt: Tool<typeof ReceiptInput, typeof ReceiptOutput> = {
+  name: "session_receipt",
+  title: "Session receipt",
+  description: "Evidence of who requested and decided a session, signed by both.",
+  input: ReceiptInput,
+  output: ReceiptOutput,
+  annotations: { readOnlyHint: true },
+  isWithoutConnection: true,
+  async run({ session_id }, agent, { signal }) {
+    try {
+      return { receipt: { ...(await agent.connector.receipt(session_id)) }, next_action: TO_KEEP };
+    } catch (error) {
+      throw await whyNone(agent, session_id, signal, error);
+    }
+  },
+  isSigned: true,
+  preface: () => UNTRUSTED_NOTE,
+};
+
+const TO_KEEP =
+  "To keep it, your user runs relay receipt with the session's id while this process runs; relay verify checks it.";
+
+/** What is missing may be no fault of anybody: the session is undecided, or there is none of that id. @throws for no such session. */
+async function whyNone({ sessionOf }: McpAgent, sessionId: string, signal: AbortSignal, error: unknown) {
+  if (!(error instanceof Error && "code" in error && error.code === "receipt_incomplete")) return error;
+  const state = await sessionState(sessionOf, sessionId, signal).catch((failure) => failure);
+  if (state.code === "unknown_session") return state;
+  if (state.status === PENDING) {
+    const hint = `${state.target} has until ${state.expiresAt} to decide; then there is a receipt.`;
+    return new RelayError("receipt_incomplete", { message: "The session is not decided yet.", hint, retry: "later" });
+  }
+  if (state.status !== "expired") return error;
+  const hint = "Its requester may request a new session.";
+  return new RelayError("receipt_incomplete", { message: "The session expired: nobody decided it.", hint });
+}

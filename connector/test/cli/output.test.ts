@@ -16,7 +16,7 @@ import { CONTROL_MEMBERS, serveRequestLines } from "../../src/cli/sharing/reques
 import type { Connector } from "../../src/connector.ts";
 import { Emitter } from "../../src/emitter.ts";
 import { RelayError } from "../../src/errors.ts";
-import { hintOf as hintOfTool } from "../../src/mcp/tool-errors.ts";
+import { hintOf as hintOfTool } from "../../src/mcp/tool.ts";
 import type { ConnectorState } from "../../src/types.ts";
 import { sharedByAll } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";

@@ -1,11 +1,9 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { RelayError } from "../../src/errors.ts";
-import { McpAgent } from "../../src/mcp/agent.ts";
-import type { AgentConnection } from "../../src/mcp/agent-connection.ts";
-import { Call } from "../../src/mcp/calls/call.ts";
-import { askAgent } from "../../src/mcp/conversations.ts";
-import { LateAgent, type Make } from "../../src/mcp/late-agent.ts";
-import { sendMessage } from "../../src/mcp/messages.ts";
+import type { AgentConnection } from "../../src/mcp/agent.ts";
+import { LateAgent, type Make, McpAgent } from "../../src/mcp/agent.ts";
+import { Call } from "../../src/mcp/calls.ts";
+import { askAgent, sendMessage } from "../../src/mcp/messages.ts";
 import { myStatus } from "../../src/mcp/status.ts";
 import { runTool } from "../../src/mcp/tool.ts";
 import type { AskOptions } from "../../src/types.ts";

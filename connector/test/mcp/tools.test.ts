@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { EmptyResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import { ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "relay-protocol/wire/limits.ts";
-import { INSTRUCTIONS } from "../../src/mcp/instructions.ts";
+import { INSTRUCTIONS } from "../../src/mcp/tool.ts";
 import { sharedByAll } from "../fixture.ts";
 import { type Host, McpStage } from "./kit.ts";
 

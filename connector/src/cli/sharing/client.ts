@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import type { Emitter } from "../../emitter.ts";
 import { knownRetry } from "../../errors.ts";
 import { membersOf, textOf } from "../../frames.ts";
-import type { AgentConnection } from "../../mcp/agent-connection.ts";
+import type { AgentConnection } from "../../mcp/agent.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Receipt } from "../../receipts/contract.ts";
 import type {

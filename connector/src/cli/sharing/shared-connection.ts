@@ -3,7 +3,7 @@ import type { Connector } from "../../connector.ts";
 import { Emitter } from "../../emitter.ts";
 import { RelayError } from "../../errors.ts";
 import { ignoreRejection } from "../../ignore-rejection.ts";
-import type { AgentConnection } from "../../mcp/agent-connection.ts";
+import type { AgentConnection } from "../../mcp/agent.ts";
 import type {
   AskOptions,
   CallOptions,
