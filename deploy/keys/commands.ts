@@ -1,32 +1,52 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
+import { access, mkdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { isDeepStrictEqual } from "node:util";
 import {
   GATEWAY_KEY_ID_PATTERN,
   GATEWAY_KEY_PREFIX,
+  type IssuerRecord,
   type KeysFile,
   type SigningAlgorithm,
   type SigningKeyRecord,
 } from "relay-protocol/contract/keys-file.ts";
+import { thumbprintOf } from "relay-protocol/signing/credentials.ts";
 import { CREDENTIAL_KEY_PREFIX } from "relay-protocol/wire/credential.ts";
+import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 import { textIn } from "relay-runtime/files.ts";
-import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
+import {
+  DEVELOPMENT_FOLDER,
+  DEVELOPMENT_ISSUER,
+  developmentIssuerFile,
+  developmentKeysFile,
+} from "../local/dev-keys.ts";
 import type { Io } from "../local/io.ts";
-import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";
-import { fileError } from "./file-error.ts";
-import { untilInForce } from "./in-force.ts";
-import { issueFor } from "./issue-command.ts";
-import { addIssuer, newIssuer, removeIssuer } from "./issuer-commands.ts";
-import { describe } from "./listing.ts";
+import {
+  expiryOf,
+  type Options,
+  oneAgentOf,
+  onlyOne,
+  parseCommandLine,
+  USAGE,
+  UsageError,
+  waitOf,
+} from "./command-line.ts";
+import {
+  type Outcome,
+  ofCredential,
+  ofKey,
+  ofNewApiKey,
+  ofRevokedApiKey,
+  ofRevokedGatewayKey,
+  untilInForce,
+} from "./in-force.ts";
+import { issue, newAgentKeys } from "./issue.ts";
+import { addIssuer, newIssuer, removeIssuer, revokeIssued } from "./issuer-commands.ts";
+import { defaultIssuerFile, readIssuerFile } from "./issuers.ts";
 import { type KeyTerms, makeApiKey, makeEd25519Key, makeHmacKey } from "./make.ts";
-import type { Outcome } from "./outcome.ts";
-import { ofKey, ofNewApiKey, ofRevokedApiKey, ofRevokedGatewayKey } from "./questions.ts";
-import { type Given, readRecord } from "./record.ts";
-import { revokeIssued } from "./revoke-issued.ts";
-import { editKeys, readKeys } from "./store.ts";
-import { USAGE } from "./usage.ts";
+import { editKeys, fileError, type Given, readKeys, readRecord, writePrivateFile } from "./store.ts";
 
 const COMMANDS = "list add add-issuer remove-issuer revoke new new-issuer new-api-key".split(" ");
 const ALGORITHMS: readonly SigningAlgorithm[] = ["ed25519", "hmac-sha256"];
@@ -224,4 +244,102 @@ function idsOf(keys: KeysFile): string[] {
 
 function describeNew(title: string, { agents, expiresAt = "revoked" }: KeyTerms, handover: string): string {
   return `${title} for ${agents.join(", ")}, until ${expiresAt}.\nIt is shown only once. ${handover}\n`;
+}
+
+const DAY_MS = 24 * 3_600_000;
+const DEFAULT_DAYS = 30;
+const MAX_DAYS = CREDENTIAL_LIMITS.maxLifeMs / DAY_MS;
+
+/** `new`: issues a credential into a key file for the agent. The keys file is read only: nothing is listed. */
+async function issueFor(keysFile: string, options: Options): Promise<Outcome> {
+  const agent = oneAgentOf(options);
+  refuseTermsOfListedKeys(options);
+  const days = daysOf(options.days);
+  const issuer = await readIssuerFile(options["issuer-file"] ?? (await issuerFileBeside(keysFile)));
+  const { keyFile, until } = issue(issuer, await readKeys(keysFile), { agent, days }, newAgentKeys(), Date.now());
+  const file = options.out ?? join(dirname(keysFile), `${agent.slice("agent://".length)}.json`);
+  await writePrivateFile(file, keyFile);
+  const text = `${issuer.issuer} issued a credential for ${agent}, until ${new Date(until).toISOString()}.
+Key, credential and the issuer's public record are in ${file}.
+Give it to the agent and keep no copy. Nothing was listed.
+`;
+  return { text, change: ofCredential(agent, keyFile.key_id, keyFile.credential) };
+}
+
+/** The issuer of `new-issuer`. Without one, the issuer of `npm start`, if the keys file admits it. */
+async function issuerFileBeside(keysFile: string): Promise<string> {
+  const [own, development] = [defaultIssuerFile(keysFile), developmentIssuerFile(dirname(keysFile))];
+  if ((await exists(own)) || !(await exists(development))) return own;
+  const { issuers } = await readKeys(keysFile);
+  return issuers.some(({ issuer }) => issuer === DEVELOPMENT_ISSUER) ? development : own;
+}
+
+async function exists(file: string): Promise<boolean> {
+  return await access(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** They would be without effect, and who set them would believe otherwise. */
+function refuseTermsOfListedKeys(options: Options): void {
+  if (options["key-id"] !== undefined)
+    throw new UsageError("--key-id is for --listed: a credential's key has its own.");
+  if (options["expires-at"] !== undefined)
+    throw new UsageError("--expires-at is for --listed: a credential has --days.");
+}
+
+function daysOf(text = String(DEFAULT_DAYS)): number {
+  const days = /^\d{1,2}$/.test(text) ? Number(text) : 0;
+  if (days < 1 || days > MAX_DAYS) throw new UsageError(`--days must be a whole number from 1 to ${MAX_DAYS}.`);
+  return days;
+}
+
+type Row = readonly [id: string, kind: string, agents: string, valid: string];
+
+/** One line for each key and each revocation, without secrets. */
+function describe(keys: KeysFile, now: number): string {
+  const listed = [
+    ...keys.api_keys.map((key) => ({ ...key, alg: "api-key" })),
+    ...keys.signing_keys.map((key) => ({ ...key, id: key.key_id })),
+  ].map((key): Row => [key.id, key.alg, key.agents.join(" "), validity(key.not_before, key.expires_at, now)]);
+  const rows = [
+    ...listed,
+    ...keys.issuers.flatMap((record) => rowsOfIssuer(record, now)),
+    ...(keys.removed_issuers ?? []).flatMap(({ issuer, revoked }) =>
+      rowsOfRevoked(`removed issuer ${issuer}`, revoked),
+    ),
+    ...(keys.revoked_gateway_keys ?? []).map((id): Row => [id, "gateway", "-", "revoked"]),
+  ];
+  if (rows.length === 0) return "No keys yet.\n";
+
+  const table = [["ID", "KIND", "AGENTS", "VALID"], ...rows];
+  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
+  return table.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ")}\n`).join("");
+}
+
+/** An issuer's key by its thumbprint, as the credentials name it. */
+function rowsOfIssuer({ issuer, keys, agents, revoked }: IssuerRecord, now: number): Row[] {
+  const kind = `issuer ${issuer}`;
+  return [
+    ...keys.map(
+      (key): Row => [
+        thumbprintOf(key.public_key, "Ed25519"),
+        kind,
+        agents.join(" "),
+        validity(key.not_before, key.expires_at, now),
+      ],
+    ),
+    ...rowsOfRevoked(kind, revoked),
+  ];
+}
+
+function rowsOfRevoked(kind: string, revoked: IssuerRecord["revoked"]): Row[] {
+  return revoked.map(({ agent, issued_before }) => ["-", kind, agent, `revoked if issued before ${issued_before}`]);
+}
+
+function validity(notBefore: string | undefined, expiresAt: string | undefined, now: number): string {
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= now) return `expired ${expiresAt}`;
+  if (notBefore !== undefined && Date.parse(notBefore) > now) return `from ${notBefore}`;
+  return expiresAt === undefined ? "until revoked" : `until ${expiresAt}`;
 }

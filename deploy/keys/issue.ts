@@ -8,9 +8,9 @@ import {
   CREDENTIAL_KEY_PREFIX,
   CREDENTIAL_REASONS,
 } from "relay-protocol/wire/credential.ts";
-import type { IssuerFile } from "./issuer-file.ts";
-import { issuerNamed } from "./issuer-records.ts";
-import { newOkpKey, type OkpKey } from "./okp-key.ts";
+import type { IssuerFile } from "./issuers.ts";
+import { issuerNamed } from "./issuers.ts";
+import { newOkpKey, type OkpKey } from "./make.ts";
 
 /** An agent's key file: its private keys, its credential, and the issuers that it trusts without the relay's word. */
 export interface AgentKeyFile {

@@ -1,15 +1,24 @@
 import { rm } from "node:fs/promises";
+import { setTimeout as wait } from "node:timers/promises";
 import type { IssuerRecord, KeysFile } from "relay-protocol/contract/keys-file.ts";
-import { thumbprintOf } from "relay-protocol/signing/credentials.ts";
+import { AgentHolders, thumbprintOf } from "relay-protocol/signing/credentials.ts";
 import { ANY_AGENT, ISSUER_PATTERN } from "relay-protocol/wire/credential.ts";
+import { AGENT_ID_PATTERN } from "relay-protocol/wire/ids.ts";
+import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 import { expiryOf, type Options, onlyOne, UsageError } from "./command-line.ts";
-import { defaultIssuerFile, makeIssuerFile } from "./issuer-file.ts";
-import { issuerNamed, withIssuer, withKeys, withoutIssuer, withoutKey } from "./issuer-records.ts";
-import type { Outcome } from "./outcome.ts";
-import { writePrivateFile } from "./private-file.ts";
-import { ofIssuerKeys } from "./questions.ts";
-import { type Given, readIssuerRecord } from "./record.ts";
-import { editKeys } from "./store.ts";
+import type { Outcome } from "./in-force.ts";
+import { ofIssuerKeys, ofRevocation } from "./in-force.ts";
+import {
+  defaultIssuerFile,
+  issuerNamed,
+  makeIssuerFile,
+  withIssuer,
+  withKeys,
+  withoutIssuer,
+  withoutKey,
+  withRevocation,
+} from "./issuers.ts";
+import { editKeys, type Given, readIssuerRecord, writePrivateFile } from "./store.ts";
 
 /** `new-issuer`: an issuer, or one more key of a known one. */
 export async function newIssuer(keysFile: string, options: Options): Promise<Outcome> {
@@ -110,4 +119,54 @@ function refuseAgentsOfOthers(issuers: readonly IssuerRecord[], agents: readonly
 function claimed(agents: string[]): string[] {
   if (!agents.includes(ANY_AGENT)) return agents;
   throw new Error("The record asks for all agents. Say which it may speak for: --agents 'agent://acme.*', or '*'.");
+}
+
+/** `revoke --agent`: the credentials that an issuer signed for an agent, or for any, before a time. */
+export async function revokeIssued(keysFile: string, options: Options): Promise<Outcome> {
+  const agent = agentOf(options);
+  const now = Date.now();
+  const beforeMs = timeOf(options["issued-before"], now);
+  const before = new Date(beforeMs).toISOString();
+  let issuer = "";
+  const keys = await editKeys(keysFile, (keys) => {
+    issuer = issuerOf(keys, agent, options.issuer);
+    return { ...keys, issuers: withRevocation(keys.issuers, issuer, { agent, issued_before: before }, now) };
+  });
+  // From then on a relay takes a credential that is dated as the revocation asks; it is less than a second.
+  await wait(Math.max(0, beforeMs - CREDENTIAL_LIMITS.maxAheadMs - Date.now()));
+  const whose = agent === ANY_AGENT ? `all agents of ${issuer}` : `${agent} of ${issuer}`;
+  const text = `Revoked credentials for ${whose}, as far as they were issued before ${before}.
+${beforeMs > now ? NEXT : ""}`;
+  return { text, change: ofRevocation(keys, issuer, agent, beforeMs) };
+}
+
+function agentOf({ agent = [] }: Options): string {
+  const [id = "", ...more] = agent;
+  if (more.length === 0 && (id === ANY_AGENT || AGENT_ID_PATTERN.test(id))) return id;
+  throw new UsageError("--agent takes one agent id, or '*' for all agents of the issuer.");
+}
+
+const AHEAD_SECONDS = CREDENTIAL_LIMITS.maxAheadMs / 1000;
+
+const NEXT = `That covers issuers whose clocks are up to ${AHEAD_SECONDS} seconds ahead, as a relay takes their credentials. To issue anew:
+npm run keys -- new, at once, which dates the credential accordingly; with other tools wait ${AHEAD_SECONDS + 1} seconds.
+`;
+
+/** What a relay takes at this time, `iat` ahead of it by as much as may be, in whole seconds, is all revoked. Unix ms. */
+function timeOf(text: string | undefined, now: number): number {
+  if (text === "now") return (Math.floor((now + CREDENTIAL_LIMITS.maxAheadMs) / 1000) + 1) * 1000;
+  const time = Date.parse(text ?? "");
+  if (time <= now) return time;
+  throw new UsageError("--issued-before is required: now, or a time that is past, such as 2026-11-01T00:00:00Z.");
+}
+
+/** Only who speaks for an agent has credentials to revoke: under another name the right ones would stay in force. */
+function issuerOf({ signing_keys, issuers }: KeysFile, agent: string, name: string | undefined): string {
+  const holders = new AgentHolders(signing_keys, issuers);
+  const named = name === undefined ? issuers : [issuerNamed(issuers, name)];
+  const candidates = named.filter(({ issuer }) => agent === ANY_AGENT || holders.isOfIssuer(agent, issuer));
+  const [only, ...more] = candidates;
+  if (only === undefined) throw new Error(`${name ?? "No issuer"} speaks for ${agent}; list shows who does.`);
+  if (more.length > 0) throw new UsageError("--issuer is required: there is more than one.");
+  return only.issuer;
 }

@@ -1,6 +1,7 @@
-import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes } from "node:crypto";
 import type { ApiKeyRecord, SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
 import { generateApiKey, hashApiKey } from "relay-protocol/signing/api-key.ts";
+import type { Curve } from "relay-protocol/signing/credentials.ts";
 
 /** What every kind of key has. */
 export interface KeyTerms {
@@ -12,13 +13,13 @@ export interface KeyTerms {
 }
 
 /** A new key: the record that the relay keeps, and the secret that only the agent gets. */
-export interface NewApiKey {
+interface NewApiKey {
   readonly record: ApiKeyRecord;
   /** The key's text, for the `x-api-key` header. */
   readonly apiKey: string;
 }
 
-export interface NewEd25519Key {
+interface NewEd25519Key {
   readonly record: SigningKeyRecord;
   /** base64url, the 32-byte seed. */
   readonly privateKey: string;
@@ -26,7 +27,7 @@ export interface NewEd25519Key {
   readonly privateKeyPem: string;
 }
 
-export interface NewHmacKey {
+interface NewHmacKey {
   readonly record: SigningKeyRecord;
   /** base64url, 32 bytes. The record holds it too: HMAC is verified with the same secret. */
   readonly secret: string;
@@ -57,4 +58,30 @@ export function makeHmacKey(terms: KeyTerms): NewHmacKey {
 
 function commonFields(terms: KeyTerms): { agents: string[]; expires_at?: string } {
   return { agents: terms.agents, ...(terms.expiresAt !== undefined && { expires_at: terms.expiresAt }) };
+}
+
+export interface OkpKey {
+  /** base64url, 32 bytes. */
+  readonly privateKey: string;
+  /** Source: RFC 8037, section 2. */
+  readonly publicJwk: { readonly kty: "OKP"; readonly crv: Curve; readonly x: string };
+}
+
+export function newOkpKey(crv: Curve): OkpKey {
+  const { privateKey } = crv === "Ed25519" ? generateKeyPairSync("ed25519") : generateKeyPairSync("x25519");
+  const { x, d } = privateKey.export({ format: "jwk" });
+  return { privateKey: String(d), publicJwk: { kty: "OKP", crv, x: String(x) } };
+}
+
+/** DER of a PKCS#8 private key, up to its 32 bytes. Source: RFC 8410, section 7. */
+const PKCS8_PREFIXES: Readonly<Record<Curve, string>> = {
+  Ed25519: "302e020100300506032b657004220420",
+  X25519: "302e020100300506032b656e04220420",
+};
+
+/** The key whose private half is known. @param privateKey base64url, 32 bytes. */
+export function okpKeyOf(crv: Curve, privateKey: string): OkpKey {
+  const der = Buffer.concat([Buffer.from(PKCS8_PREFIXES[crv], "hex"), Buffer.from(privateKey, "base64url")]);
+  const { x } = createPublicKey(createPrivateKey({ key: der, format: "der", type: "pkcs8" })).export({ format: "jwk" });
+  return { privateKey, publicJwk: { kty: "OKP", crv, x: String(x) } };
 }

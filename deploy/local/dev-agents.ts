@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { textIn } from "relay-runtime/files.ts";
 import { z } from "zod";
 import { type AgentKeyFile, type AgentKeys, newAgentKeys } from "../keys/issue.ts";
-import { okpKeyOf } from "../keys/okp-key.ts";
+import { okpKeyOf } from "../keys/make.ts";
 
 /** The agents that `npm start` makes keys for. */
 

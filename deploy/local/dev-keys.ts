@@ -4,11 +4,9 @@ import { fileURLToPath } from "node:url";
 import type { ApiKeyRecord, KeysFile, SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
 import { ANY_AGENT } from "relay-protocol/wire/credential.ts";
 import { type AgentKeys, issue } from "../keys/issue.ts";
-import { type IssuerFile, makeIssuerFile, readIssuerFile } from "../keys/issuer-file.ts";
-import { withIssuer, withoutIssuer } from "../keys/issuer-records.ts";
+import { type IssuerFile, makeIssuerFile, readIssuerFile, withIssuer, withoutIssuer } from "../keys/issuers.ts";
 import { makeApiKey } from "../keys/make.ts";
-import { writePrivateFile } from "../keys/private-file.ts";
-import { editKeys, readKeys } from "../keys/store.ts";
+import { editKeys, readKeys, writePrivateFile } from "../keys/store.ts";
 import {
   AGENTS,
   type DevelopmentAgent,

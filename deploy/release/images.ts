@@ -1,7 +1,6 @@
 import { join } from "node:path";
-import type { Pinned } from "./base-images.ts";
-import { isThere, run } from "./command.ts";
-import type { ReleaseId } from "./version.ts";
+import names from "./base-images.json" with { type: "json" };
+import { CommandError, isThere, type ReleaseId, run } from "./tree.ts";
 
 /** The images that are the relay's own, each with what tells it from the others in the Dockerfile. */
 const IMAGES = {
@@ -13,7 +12,7 @@ const IMAGES = {
 } as const;
 const PLATFORMS = "linux/amd64,linux/arm64";
 
-export interface BuiltImage {
+interface BuiltImage {
   /** With its tag. */
   readonly name: string;
   /** In the folder of the release: an OCI layout from buildx, else what `docker save` writes. */
@@ -65,4 +64,39 @@ export async function buildImages(
     });
   }
   return built;
+}
+
+/** The images of others that the relay is built and run on: tags stand in `base-images.json`, digests are the registry's. */
+
+type BaseImage = keyof typeof names;
+/** As `docker pull` takes it: `name@sha256:…`. */
+type Pinned = Readonly<Record<BaseImage, string>>;
+
+/**
+ * What the registry has under each tag today.
+ * @throws CommandError where it gives no digest: a tag alone may be another image tomorrow, and a release is not made of those.
+ */
+export async function pinnedBaseImages(): Promise<Pinned> {
+  const pinned = Object.entries(names).map(async ([key, name]) => [key, await digestOf(name)] as const);
+  return Object.fromEntries(await Promise.all(pinned)) as Pinned;
+}
+
+async function digestOf(name: string): Promise<string> {
+  try {
+    await run("docker", ["pull", "--quiet", name]);
+  } catch (error) {
+    throw noDigest(name, error);
+  }
+  const digests = JSON.parse(await run("docker", ["image", "inspect", "--format", "{{json .RepoDigests}}", name]));
+  const [first] = Array.isArray(digests) ? digests : [];
+  if (typeof first !== "string" || !/@sha256:[0-9a-f]{64}$/.test(first)) throw noDigest(name);
+  return first;
+}
+
+function noDigest(name: string, cause?: unknown): CommandError {
+  const why = cause instanceof Error ? ` (${cause.message})` : "";
+  return new CommandError(
+    `No registry gives a digest for ${name}${why}. A release names its base images by digest: run it where a registry answers.`,
+    { cause },
+  );
 }

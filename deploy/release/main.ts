@@ -2,12 +2,8 @@ import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { makePackages } from "../packages/make.ts";
-import { pinnedBaseImages } from "./base-images.ts";
-import { billOfMaterials } from "./bill-of-materials.ts";
-import { checksumsOf } from "./checksums.ts";
-import { CommandError, ROOT } from "./command.ts";
-import { buildImages } from "./images.ts";
-import { NotAReleaseError, releaseId } from "./version.ts";
+import { buildImages, pinnedBaseImages } from "./images.ts";
+import { billOfMaterials, CommandError, checksumsOf, NotAReleaseError, ROOT, releaseId } from "./tree.ts";
 
 /**
  * `npm run release [-- --to <folder>]`: makes all that a release consists of, in a folder that is empty or holds a release, and publishes nothing:

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { hasSection } from "../../deploy/release/version.ts";
+import { hasSection } from "../../deploy/release/tree.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** `npm run release` in a tree of its own, with a docker that writes down what it was asked for. */

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "@jest/globals";
-import { mergedNoise } from "../../deploy/admin/merge.ts";
+import { mergedNoise } from "../../deploy/admin/answers.ts";
 import { AdminClient } from "../support/admin.ts";
 import { freePort } from "../support/free-port.ts";
 import { given, useRelay } from "../support/use-relay.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
-import { newOkpKey } from "../../deploy/keys/okp-key.ts";
+import { newOkpKey } from "../../deploy/keys/make.ts";
 import { COMPILE_CACHE, type Ended, runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TestRedis } from "../support/test-redis.ts";

@@ -9,7 +9,7 @@ import { calculateJwkThumbprint, importJWK, type JWTPayload, jwtVerify } from "j
 import { readCredential } from "relay-protocol/signing/credentials.ts";
 import { CREDENTIAL_LIMITS } from "relay-protocol/wire/limits.ts";
 import { issue, newAgentKeys } from "../../deploy/keys/issue.ts";
-import { newOkpKey } from "../../deploy/keys/okp-key.ts";
+import { newOkpKey } from "../../deploy/keys/make.ts";
 import { codeBlock } from "../support/documents.ts";
 import { keysCommand } from "./commands.ts";
 import { useIssuers } from "./issuers-kit.ts";

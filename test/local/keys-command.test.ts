@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { KeysFile } from "relay-protocol/contract/keys-file.ts";
 import { hashApiKey } from "relay-protocol/signing/api-key.ts";
 import { readKeyFile } from "../../connector/src/cli/key-file.ts";
-import { newOkpKey, okpKeyOf } from "../../deploy/keys/okp-key.ts";
+import { newOkpKey, okpKeyOf } from "../../deploy/keys/make.ts";
 import { editKeys } from "../../deploy/keys/store.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { keysCommand } from "./commands.ts";

@@ -8,9 +8,8 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { SigningKeyRecord } from "relay-protocol/contract/keys-file.ts";
 import { WebSocketServer } from "ws";
 import { parseCommandLine, waitOf } from "../../deploy/keys/command-line.ts";
-import { NotInForceError } from "../../deploy/keys/in-force.ts";
+import { NotInForceError, ofKey, ofNewApiKey, ofRevokedApiKey } from "../../deploy/keys/in-force.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
-import { ofKey, ofNewApiKey, ofRevokedApiKey } from "../../deploy/keys/questions.ts";
 import { runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 

@@ -1,8 +1,7 @@
 import { chown, lstat, readdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { fileError } from "../../deploy/keys/file-error.ts";
-import { writePrivateFile } from "../../deploy/keys/private-file.ts";
+import { fileError, writePrivateFile } from "../../deploy/keys/store.ts";
 import { replaceFile, targetOf } from "../../deploy/local/replace-file.ts";
 import { runProgram } from "../support/pod-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

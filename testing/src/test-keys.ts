@@ -5,10 +5,9 @@ import { KeysFile } from "relay-protocol/contract/keys-file.ts";
 import { ANY_AGENT } from "relay-protocol/wire/credential.ts";
 import { AGENT_ID_PATTERN } from "relay-protocol/wire/ids.ts";
 import { type AgentKeyFile, issue, newAgentKeys } from "../../deploy/keys/issue.ts";
-import { type IssuerFile, makeIssuerFile } from "../../deploy/keys/issuer-file.ts";
-import { makeApiKey } from "../../deploy/keys/make.ts";
-import { okpKeyOf } from "../../deploy/keys/okp-key.ts";
-import { writePrivateFile } from "../../deploy/keys/private-file.ts";
+import { type IssuerFile, makeIssuerFile } from "../../deploy/keys/issuers.ts";
+import { makeApiKey, okpKeyOf } from "../../deploy/keys/make.ts";
+import { writePrivateFile } from "../../deploy/keys/store.ts";
 import type { TestAgent } from "./contract.ts";
 
 const CREDENTIAL_DAYS = 1;

@@ -8,8 +8,8 @@ import { ERRORS } from "relay-protocol/wire/errors.ts";
 import { SETTINGS } from "relay-runtime/settings-catalogue.ts";
 import { COMMANDS, run } from "../../../connector/src/cli/run.ts";
 import { CONNECTOR_ERRORS, RELAY_ERRORS } from "../../../connector/src/errors.ts";
-import { USAGE as ADMIN } from "../../../deploy/admin/usage.ts";
-import { USAGE as KEYS } from "../../../deploy/keys/usage.ts";
+import { USAGE as ADMIN } from "../../../deploy/admin/run.ts";
+import { USAGE as KEYS } from "../../../deploy/keys/command-line.ts";
 import { type Place, placesInEntry, placesInHelp, placesInMarkdown } from "./places.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../../../", import.meta.url));

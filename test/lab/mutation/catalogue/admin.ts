@@ -43,7 +43,7 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a pod with another admin key hides none of the others",
-    file: "deploy/admin/pods.ts",
+    file: "deploy/admin/answers.ts",
     find: "if (answer.status === 401)",
     replace: "if (false)",
     tests: ["test/local/admin-command.test.ts"],

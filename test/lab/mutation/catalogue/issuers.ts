@@ -9,14 +9,14 @@ const PAYLOADS = ["test/examples/verify-payloads.ci.ts"];
 export const ISSUER_MUTATIONS: readonly Mutation[] = [
   {
     name: "no private key is overwritten",
-    file: "deploy/keys/private-file.ts",
+    file: "deploy/keys/store.ts",
     find: 'open(file, "wx", 0o600)',
     replace: 'open(file, "w", 0o600)',
     tests: OWN,
   },
   {
     name: "private keys are their owner's alone",
-    file: "deploy/keys/private-file.ts",
+    file: "deploy/keys/store.ts",
     find: "0o600",
     replace: "0o644",
     tests: OWN,
@@ -30,7 +30,7 @@ export const ISSUER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "an issuer that is admitted again has what it revoked",
-    file: "deploy/keys/issuer-records.ts",
+    file: "deploy/keys/issuers.ts",
     find: "issuers: [...keys.issuers, { ...admitted, revoked }]",
     replace: "issuers: [...keys.issuers, { ...admitted, revoked: revoked.slice(0, 0) }]",
     tests: OWN,
@@ -44,14 +44,14 @@ export const ISSUER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "revoked under the issuer that speaks for the agent",
-    file: "deploy/keys/revoke-issued.ts",
+    file: "deploy/keys/issuer-commands.ts",
     find: "agent === ANY_AGENT || holders.isOfIssuer(agent, issuer)",
     replace: "issuer !== undefined && holders !== undefined",
     tests: OWN,
   },
   {
     name: "a revocation reaches issuers whose clocks are ahead",
-    file: "deploy/keys/revoke-issued.ts",
+    file: "deploy/keys/issuer-commands.ts",
     find: "Math.floor((now + CREDENTIAL_LIMITS.maxAheadMs) / 1000)",
     replace: "Math.floor(now / 1000)",
     tests: OWN,

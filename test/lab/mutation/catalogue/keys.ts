@@ -18,7 +18,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a new API key is in force when its request is found empty, not when something else is wrong",
-    file: "deploy/keys/questions.ts",
+    file: "deploy/keys/in-force.ts",
     find: 'answer.code === "invalid_request"',
     replace: 'answer.code !== "invalid_api_key"',
     tests: ["test/local/keys-questions.test.ts"],
@@ -32,7 +32,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a revocation is in force when the relay refuses what it revokes, not when it answers",
-    file: "deploy/keys/questions.ts",
+    file: "deploy/keys/in-force.ts",
     find: 'isTaken(answer) === (verb === "accept")',
     replace: "isTaken(answer) !== undefined",
     tests: ["test/local/keys-questions.test.ts", "test/local/keys-in-force.test.ts"],
