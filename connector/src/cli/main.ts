@@ -4,7 +4,12 @@ import { run } from "./run.ts";
 const stopped = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopped.abort());
 
-endWithNpx(process.env, () => stopped.abort());
+// npx hands a signal to a shell in between, which ends of it and passes nothing on. Without this, `kill` of npx would leave the
+// command running, and its agent online.
+if (process.env.npm_command === "exec") {
+  const parent = process.ppid;
+  setInterval(() => process.ppid !== parent && stopped.abort(), 500).unref();
+}
 
 // A reader that closes the pipe (relay listen | head -1) stops the command and is not an error.
 process.stdout.on("error", () => stopped.abort());
@@ -15,15 +20,3 @@ const code = await run(process.argv.slice(2), { env, stdin, stdout, stderr, sign
 const written = [stdout, stderr].map((stream) => new Promise<void>((done) => stream.write("", () => done())));
 await Promise.all(written);
 process.exit(code);
-
-const CHECK_MS = 500;
-
-/**
- * Calls `ended` when the command was run by npx and its parent is gone. npx hands a signal to a shell in between, which ends of it
- * and passes nothing on: without this, `kill` of npx would leave the command running and its agent online.
- */
-export function endWithNpx(env: NodeJS.ProcessEnv, ended: () => void): void {
-  if (env.npm_command !== "exec") return;
-  const parent = process.ppid;
-  setInterval(() => process.ppid !== parent && ended(), CHECK_MS).unref();
-}
