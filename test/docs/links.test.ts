@@ -4,7 +4,7 @@ import { sectionsOf } from "../support/documents.ts";
 
 const REPOSITORY = new URL("../../", import.meta.url);
 const documents = [
-  ...["README.md", "CONTRIBUTING.md", "SECURITY.md", "connector/README.md"],
+  ...["README.md", "CONTRIBUTING.md", "SECURITY.md", "connector/README.md", "connector/CLI.md"],
   ...(await readdir(new URL("docs/", REPOSITORY))).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`),
 ];
 

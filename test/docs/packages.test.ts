@@ -1,18 +1,21 @@
 import { readdir, readFile } from "node:fs/promises";
+import { basename, dirname } from "node:path";
 import { expect, test } from "@jest/globals";
 
 const ROOT = new URL("../../", import.meta.url);
-const DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "connector/README.md"];
+const DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "connector/README.md", "connector/CLI.md"];
 
 /** What a line that fetches a package may name: an address, a file, or what npm start has installed here. */
 const OWN = /^(?:https?:|\.|<|-)/;
 
-const READMES = ["connector/README.md", "connector-python/README.md"];
+const IN_PACKAGES = ["connector/README.md", "connector/CLI.md", "connector-python/README.md"];
 
-test.each(READMES)("%s, the only document of its package, links to no file and asks for no clone", async (document) => {
+test.each(IN_PACKAGES)("%s links to no file that its package lacks, and asks for no clone", async (document) => {
   const text = await readFile(new URL(document, ROOT), "utf8");
   const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target as string);
-  expect(links.filter((target) => !/^(?:#|https:)/.test(target))).toEqual([]);
+  const beside = IN_PACKAGES.filter((other) => dirname(other) === dirname(document)).map((other) => basename(other));
+  const found = (target: string) => /^(?:#|https:)/.test(target) || beside.includes(target.replace(/#.*/, ""));
+  expect(links.filter((target) => !found(target))).toEqual([]);
   expect(text).not.toMatch(/npm (?:run|start)/);
 });
 

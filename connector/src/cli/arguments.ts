@@ -5,13 +5,42 @@ import { parseJson } from "../parse-json.ts";
 import type { JsonObject } from "../types.ts";
 import { type Failure, usageError } from "./failure.ts";
 import { readInput } from "./files.ts";
-import type { Input } from "./io.ts";
+import type { Input, Options } from "./io.ts";
 
 /** Options of every command. */
-const COMMON = { json: { type: "boolean" }, help: { type: "boolean", short: "h" } } as const;
+export const COMMON = {
+  json: { type: "boolean", help: "print results and reports as JSON lines" },
+} as const satisfies Options;
+const HELP = { help: { type: "boolean", short: "h" } } as const;
 
 /** Options of commands that act as an agent. */
-export const AGENT_OPTIONS = { key: { type: "string" }, url: { type: "string" } } as const;
+export const AGENT_OPTIONS = {
+  key: { type: "string", value: "FILE", help: "the agent's key file; default RELAY_KEY_FILE" },
+  url: { type: "string", value: "URL", help: "the relay; default RELAY_URL or http://127.0.0.1:8080" },
+} as const satisfies Options;
+
+/** Of commands that open a connection. */
+export const TAKE_OVER = {
+  "take-over": { type: "boolean", help: "end the agent's connection elsewhere and go on" },
+} as const satisfies Options;
+
+/** Of commands that send a message. */
+export const MESSAGE_OPTIONS = {
+  type: { type: "string", value: "TYPE", help: "message.<word> in place of message.send" },
+  "wait-online": { type: "string", value: "SECONDS", help: "how long to wait for the target to come online" },
+} as const satisfies Options;
+
+/** Of commands that receive: whom to believe. */
+export const TRUST_OPTIONS = {
+  trust: {
+    type: "string",
+    value: "FILE",
+    multiple: true,
+    help: "issuers, keys or gateways to believe; may be repeated",
+  },
+  "require-verified": { type: "boolean", help: "drop messages that nobody you trust vouches for" },
+  "max-age": { type: "string", value: "SECONDS", help: "drop what was signed earlier; default 600, 0 takes all" },
+} as const satisfies Options;
 
 const SECRET_OPTION = /^--?(?:private[-_]?key|secret|seed|api[-_]?key|x-api-key|token|password)(?:=|$)/i;
 /** A 32-byte key in base64url, or an API key of a relay. */
@@ -24,11 +53,11 @@ const SECRET_VALUE = /^(?:--key=)?(?:[A-Za-z0-9_-]{43}|rk_[0-9A-Za-z]{36})$/;
 export function readArguments<const T extends ParseArgsOptionsConfig>(args: string[], options: T) {
   refuseSecrets(args);
   try {
-    return parseArgs({ args, options: { ...COMMON, ...options }, allowPositionals: true });
+    return parseArgs({ args, options: { ...COMMON, ...HELP, ...options }, allowPositionals: true });
   } catch (error) {
     const [sentence] = (error as Error).message.split(/\.\s|\n/);
     const [, unknown] = /^Unknown option '--?([^']+)'/.exec(sentence ?? "") ?? [];
-    const meant = unknown && nearest(unknown, Object.keys({ ...COMMON, ...options }));
+    const meant = unknown && nearest(unknown, Object.keys({ ...COMMON, ...HELP, ...options }));
     throw usageError(`${sentence?.replace(/\.$/, "")}.`, meant && `Did you mean --${meant}? See --help.`);
   }
 }

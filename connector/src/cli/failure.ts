@@ -116,20 +116,6 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
-/** The same for `relay --help`; the README's table is checked against it. */
-export const EXIT_CODES = `Exit codes
-  0    success; listen: stopped by a signal (npx itself then exits with 143), by the end of its input or by its reader
-  1    another error
-  2    the command line or the input is invalid
-  3    the relay refused it, or the session was rejected or has expired
-  4    the relay is not reachable, or not available at the moment
-  5    no answer in time: it may have been accepted; ask, --wait, --wait-online: the target is not online (a plain send: 0)
-  6    the agent is online elsewhere, or another connection took it over
-  7    the key or the credential, with --seal that of the target too, is invalid, unknown, not allowed for the agent, or revoked
-  8    the receipt is not valid, or there is none
-  130  interrupted
-`;
-
 const CODES: Readonly<Record<string, number>> = {
   invalid_key: EXIT.key,
   unknown_key: EXIT.key,

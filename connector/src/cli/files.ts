@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { type FileHandle, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { addAbortSignal } from "node:stream";
@@ -7,6 +8,13 @@ import { parseJson } from "../parse-json.ts";
 import { isUtf16 } from "../utf16.ts";
 import { Failure, usageError } from "./failure.ts";
 import type { Input } from "./io.ts";
+
+/** The folder of this package: of the sources, or of the package that a relay serves. */
+export function packageFolder(): URL {
+  let folder = new URL(".", import.meta.url);
+  while (!existsSync(new URL("package.json", folder))) folder = new URL("..", folder);
+  return folder;
+}
 
 /** Files that commands read, and standard input. */
 

@@ -147,13 +147,28 @@ export function readableEnvelope({ envelope, payload, sealed }: Delivery): Envel
   return sealed ? { ...envelope, payload } : envelope;
 }
 
+/** An option of a command: `parseArgs` reads it, and the help page lists it. */
+export interface Option {
+  readonly type: "string" | "boolean";
+  readonly multiple?: boolean;
+  readonly default?: string;
+  /** What stands for its value in the help page, such as FILE. */
+  readonly value?: string;
+  readonly help: string;
+}
+export type Options = Readonly<Record<string, Option>>;
+
 /** One command of `relay`. */
 export interface Command {
-  /** What `relay <command> --help` prints. */
-  readonly help: string;
+  /** The words after its name. */
+  readonly usage: string;
+  /** Beside those of every command. */
+  readonly options: Options;
+  /** Command lines. */
+  readonly examples: readonly string[];
   /**
    * @param args the words after the command's name.
-   * @returns the exit code; see exit-codes.ts.
+   * @returns the exit code; see CLI.md#exit-codes.
    * @throws {Failure} or a RelayError, which is turned into one.
    */
   run(args: string[], io: Io): Promise<number>;
@@ -162,6 +177,7 @@ export interface Command {
 /** A line of `relay --help`. */
 export interface CommandEntry {
   readonly name: string;
+  /** The one sentence of its help page. */
   readonly summary: string;
   /** A module is loaded when its command is run: no command pays for the dependencies of another. */
   readonly load: () => Promise<Command>;

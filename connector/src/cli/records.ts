@@ -9,7 +9,7 @@ import { parseJson } from "../parse-json.ts";
 import type { TrustedKey } from "../types.ts";
 import { Failure, usageError } from "./failure.ts";
 import { jsonOf, readText, writePrivateFile } from "./files.ts";
-import type { Input } from "./io.ts";
+import type { Input, Options } from "./io.ts";
 import { okpKeyOf, readKeyFile } from "./key-file.ts";
 
 /** Public records in files: of keys, as `relay keygen` prints them, and of issuers, as `relay issuer new` does. */
@@ -168,7 +168,10 @@ function invalid(): Failure {
 }
 
 /** The options that say whom an offline command believes. */
-export const BELIEVED = { issuer: { type: "string", multiple: true }, key: { type: "string" } } as const;
+export const BELIEVED = {
+  issuer: { type: "string", value: "FILE", multiple: true, help: "an issuer's public record; may be repeated" },
+  key: { type: "string", value: "FILE", help: "a key file, whose trusted_issuers count" },
+} as const satisfies Options;
 
 /**
  * The issuers that a command is to believe: those of public records, and those that a key file pins; of two of one name the

@@ -1,6 +1,7 @@
 import { VERSION } from "../version.ts";
 import { nearest } from "./arguments.ts";
-import { EXIT, EXIT_CODES, type Failure, failureOf, usageError } from "./failure.ts";
+import { EXIT, type Failure, failureOf, usageError } from "./failure.ts";
+import { overview, pageOf } from "./help.ts";
 import type { CommandEntry, Io } from "./io.ts";
 import { Reporter } from "./io.ts";
 
@@ -12,12 +13,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: "init",
-    summary: "Write an agent that works, with its test, to start from.",
+    summary: "Write an agent that works, with its test, into a folder.",
     load: async () => (await import("./commands/init.ts")).init,
   },
   {
     name: "check",
-    summary: "Test key, clock and connection against a relay.",
+    summary: "Test the key, the clock and the connection to a relay.",
     load: async () => (await import("./commands/check.ts")).check,
   },
   {
@@ -25,10 +26,10 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: "Keep an agent online and print what it receives.",
     load: async () => (await import("./commands/listen.ts")).listen,
   },
-  { name: "send", summary: "Send a message.", load: async () => (await import("./commands/send.ts")).send },
+  { name: "send", summary: "Send a message to an agent.", load: async () => (await import("./commands/send.ts")).send },
   {
     name: "ask",
-    summary: "Send a message, and print the reply.",
+    summary: "Send a message and print the reply.",
     load: async () => (await import("./commands/ask.ts")).ask,
   },
   {
@@ -48,7 +49,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: "issuer",
-    summary: "Make an issuer of credentials.",
+    summary: "Make an issuer, which signs credentials for agents.",
     load: async () => (await import("./commands/issuer.ts")).issuer,
   },
   {
@@ -58,12 +59,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: "credential",
-    summary: "Put a credential into a key file.",
+    summary: "Put a credential into the key file of its agent.",
     load: async () => (await import("./commands/credential.ts")).credential,
   },
   {
     name: "inspect",
-    summary: "Show what a credential says, and whether it holds.",
+    summary: "Show what a credential says, and whether it is valid.",
     load: async () => (await import("./commands/inspect.ts")).inspect,
   },
   {
@@ -73,10 +74,14 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: "verify",
-    summary: "Check the receipt of a session.",
+    summary: "Check the receipt of a session, without a relay.",
     load: async () => (await import("./commands/verify.ts")).verify,
   },
-  { name: "status", summary: "Show who is online.", load: async () => (await import("./commands/status.ts")).status },
+  {
+    name: "status",
+    summary: "Show whether agents are online, and the state of sessions.",
+    load: async () => (await import("./commands/status.ts")).status,
+  },
   {
     name: "mcp",
     summary: "Offer the relay to a model as MCP tools.",
@@ -88,24 +93,6 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import("./commands/completion.ts")).completionOf(COMMANDS),
   },
 ];
-
-const WIDTH = Math.max(...COMMANDS.map(({ name }) => name.length));
-
-const HELP = `relay: an agent on an Agent Relay, from the shell.
-
-${COMMANDS.map(({ name, summary }) => `  relay ${name.padEnd(WIDTH)}  ${summary}`).join("\n")}
-
-relay <command> --help explains each. From nothing to a first message:
-
-  relay keygen --agent agent://alice > record.json   alice.json is yours; record.json is for the relay's operator, who adds it
-  relay check --key alice.json
-  relay send --key alice.json agent://bob '{"message":"Hello, Bob."}'
-
-Your agent: a key file (--key or RELAY_KEY_FILE), or RELAY_AGENT, RELAY_KEY_ID, RELAY_KEY_ALG and RELAY_PRIVATE_KEY or
-RELAY_SECRET. The relay: --url or RELAY_URL; RELAY_HTTP_URL where its HTTP side is elsewhere; HTTPS_PROXY or HTTP_PROXY names a proxy. Secrets on the command line are refused.
-With --json every command prints JSON. Colours appear on a terminal only, and not with NO_COLOR.
-
-${EXIT_CODES}`;
 
 /** Runs one command line. Never rejects. @returns the exit code. */
 export async function run(args: string[], io: Io): Promise<number> {
@@ -123,13 +110,13 @@ async function dispatch([first, ...rest]: string[], io: Io): Promise<number> {
   if (first === "--version") return print(`${VERSION}\n`, io);
   const asksForHelp = first === undefined || first === "help" || first === "--help" || first === "-h";
   const name = asksForHelp ? rest[0] : first;
-  if (asksForHelp && name === undefined) return print(HELP, io);
+  if (asksForHelp && name === undefined) return print(overview(COMMANDS), io);
 
   const entry = COMMANDS.find((candidate) => candidate.name === name);
   if (entry === undefined) throw unknownCommand(name ?? "");
   const command = await entry.load();
   const isHelp = asksForHelp || rest.includes("--help") || rest.includes("-h");
-  return isHelp ? print(command.help, io) : await command.run(rest, io);
+  return isHelp ? print(pageOf(entry, command), io) : await command.run(rest, io);
 }
 
 function unknownCommand(word: string): Failure {

@@ -7,7 +7,8 @@ import { isRefusedUpgrade } from "../network-errors.ts";
 import { pause } from "../pause.ts";
 import { PresenceWatch } from "../presence-watch.ts";
 import { PENDING } from "../session-status.ts";
-import type { Delivery } from "../types.ts";
+import type { Delivery, Warning } from "../types.ts";
+import { reportWarning } from "./connection-reports.ts";
 import { EXIT, Failure, failureOf, usageError } from "./failure.ts";
 import type { Io, Reporter } from "./io.ts";
 import { type Identity, requireKey, type SigningAgent } from "./key-file.ts";
@@ -72,7 +73,8 @@ async function agentTransport(options: TransportOptions, io: Io): Promise<AgentT
   if (listener !== undefined) return listener;
   try {
     const waiting = (error: RelayError) => tellWait(reporter, error);
-    return await connectionTransport({ credentials, http, takeOver, waiting, ...(heard && { heard }) }, io);
+    const warned = (warning: Warning) => reportWarning(warning, reporter);
+    return await connectionTransport({ credentials, http, takeOver, waiting, warned, ...(heard && { heard }) }, io);
   } catch (error) {
     throw doubt !== undefined && isTaken(failureOf(error)) ? doubt : error;
   }
@@ -99,6 +101,7 @@ interface ConnectionTransportOptions {
   readonly heard?: (delivery: Delivery) => void;
   /** Told why an edge lets nobody through to the relay at the moment; without it such an answer ends the start. */
   readonly waiting?: (error: RelayError) => void;
+  readonly warned?: (warning: Warning) => void;
 }
 
 /**
@@ -107,11 +110,12 @@ interface ConnectionTransportOptions {
  * @throws {Failure | RelayError} `superseded_elsewhere`, `unreachable`, the refusal of the register.
  */
 export async function connectionTransport(
-  { credentials, http, takeOver, heard = () => {}, waiting }: ConnectionTransportOptions,
+  { credentials, http, takeOver, heard = () => {}, waiting, warned = () => {} }: ConnectionTransportOptions,
   io: Io,
 ): Promise<AgentTransport> {
   const connector = new Connector({ url: http.url, httpUrl: http.httpUrl, ...credentials, takeOver });
   connector.on("delivery", heard);
+  connector.on("warning", warned);
   const unreachable = new AbortController();
   connector.on("error", (error) => {
     if (error.code !== "unreachable") return;

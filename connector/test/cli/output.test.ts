@@ -7,7 +7,8 @@ import { PassThrough, Readable, Writable } from "node:stream";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
 import { WebSocketServer } from "ws";
-import { nearest } from "../../src/cli/arguments.ts";
+import { rowsBetween } from "../../../test/support/documents.ts";
+import { COMMON, nearest } from "../../src/cli/arguments.ts";
 import { Repeats, reportConnection } from "../../src/cli/connection-reports.ts";
 import { EXIT, exitCodeOf, Failure, hintOf } from "../../src/cli/failure.ts";
 import { Reporter } from "../../src/cli/io.ts";
@@ -288,36 +289,33 @@ test.each(Object.entries(SHOWING))(
   },
 );
 
-test.each(["check", "listen"])("That a relay hands out a newer connector is told once by relay %s", async (name) => {
-  relay.connectorVersion = "99.0.0-b1";
-  const written = await writtenBy(name, SHOWING[name] as string[]);
-  relay.connectorVersion = `9.9.9${EVIL}`;
-  expect(written.split("\n").filter((line) => line.includes("99.0.0-b1"))).toHaveLength(1);
-});
+test.each(["check", "listen", "send", "ask", "approve"])(
+  "That a relay hands out a newer connector is told once by relay %s",
+  async (name) => {
+    relay.connectorVersion = "99.0.0-b1";
+    const written = await writtenBy(name, SHOWING[name] as string[]);
+    relay.connectorVersion = `9.9.9${EVIL}`;
+    expect(written.split("\n").filter((line) => line.includes("99.0.0-b1"))).toHaveLength(1);
+  },
+);
 
 test("All commands are tried, or show no text of others", () => {
   expect([...Object.keys(SHOWING), ...OTHERS].sort()).toEqual(COMMANDS.map(({ name }) => name).sort());
 });
 
+const REFERENCE = await readFile(new URL("../../CLI.md", import.meta.url), "utf8");
+
+/** What CLI.md says of a command. */
+function sectionOf(name: string): string {
+  return REFERENCE.split(/^## /m).find((section) => section.startsWith(`${name}\n`)) ?? "";
+}
+
 describe("relay", () => {
-  test("explains: every command has help, with exit code 0; an invalid command line ends with 2", async () => {
+  test("lists every command, and has an exit code 2 for a command line that is invalid", async () => {
     const { code, stdout } = await relay.run(["--help"]);
-    const commands = [...stdout.matchAll(/^ {2}relay (\w+) {2,}[A-Z]/gm)].map(([, name]) => name as string);
     expect(code).toBe(0);
-    expect(commands).toEqual([
-      ...["keygen", "init", "check", "listen", "send", "ask", "request", "approve", "reject"],
-      ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp", "completion"],
-    ]);
-    for (const name of commands) {
-      const help = await relay.run([name, "--help"]);
-      expect([help.code, help.stdout, help.stderr]).toEqual([
-        0,
-        expect.stringMatching(new RegExp(`^relay ${name}`)),
-        "",
-      ]);
-      // It stands in a package: who has no clone of the repository can run none of its commands.
-      expect(stdout + help.stdout).not.toMatch(/\bnpm |\.local\b/);
-    }
+    for (const { name, summary } of COMMANDS) expect(stdout).toMatch(new RegExp(`^ +${name} +${summary}$`, "m"));
+    expect(await relay.run([])).toEqual({ code: 0, stdout, stderr: "" });
     expect(await relay.run(["fly"])).toMatchObject({ code: 2, stdout: "" });
     for (const words of [
       ["fly"],
@@ -332,13 +330,29 @@ describe("relay", () => {
     }
   });
 
-  test("has the exit codes that its README lists", async () => {
-    const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
-    const table = /<!-- exit codes[\s\S]*?<!-- \/exit codes -->/.exec(readme)?.[0] ?? "";
-    const { stdout } = await relay.run(["--help"]);
-    const listed = [...table.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code, words]) => [code, words]);
-    expect(listed.length).toBeGreaterThan(0);
-    expect([...stdout.matchAll(/^ {2}(\d+) +(.*)$/gm)].map(([, code, words]) => [code, words])).toEqual(listed);
+  test.each(COMMANDS)("$name has a help page with each option, which leads to its section of CLI.md", async (entry) => {
+    const { name } = entry;
+    const { code, stdout, stderr } = await relay.run([name, "--help"]);
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(new RegExp(`^Usage: relay ${name} `));
+    const options = Object.keys({ ...(await entry.load()).options, ...COMMON });
+    for (const option of options) expect(stdout).toMatch(new RegExp(`^  --${option} `, "m"));
+    const [, file = "", section] = /^Reference: (.+)#(.+)$/m.exec(stdout) ?? [];
+    expect([await readFile(file, "utf8"), section]).toEqual([REFERENCE, name]);
+    // It is in a package: without a clone of the repository, nobody can run its commands.
+    expect(stdout + sectionOf(name)).not.toMatch(/\bnpm |\.local\b/);
+  });
+
+  test.each(COMMANDS)("$name has each option, and no other, in its section of CLI.md", async ({ name, load }) => {
+    const cells = [...sectionOf(name).matchAll(/^\| ([^|]*--[^|]*) \|/gm)].map(([, cell]) => cell as string);
+    const listed = cells.flatMap((cell) => [...cell.matchAll(/--([a-z-]+)/g)].map(([, option]) => option));
+    const options = Object.keys({ ...(await load()).options, ...COMMON });
+    expect(listed.sort()).toEqual(options.sort());
+  });
+
+  test("has the exit codes that CLI.md lists", () => {
+    const listed = rowsBetween(REFERENCE, "exit codes").map(([code]) => Number(code));
+    expect(listed).toEqual(Object.values(EXIT));
   });
 });
 
@@ -364,9 +378,8 @@ describe("A slip of the command line", () => {
   });
 });
 
-test("relay listen --help names every member that a control line may have", async () => {
-  const { stdout } = await relay.run(["listen", "--help"]);
-  for (const member of CONTROL_MEMBERS) expect(stdout).toContain(`"${member}"`);
+test("CLI.md names every member that a control line may have", () => {
+  for (const member of CONTROL_MEMBERS) expect(sectionOf("listen")).toContain(`"${member}"`);
 });
 
 test("A word that a command does not take is named, unless it may be a secret", async () => {

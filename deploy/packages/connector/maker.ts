@@ -13,6 +13,7 @@ export const connector: Maker = {
     "connector/templates",
     "connector/package.json",
     "connector/README.md",
+    "connector/CLI.md",
     "tsconfig.base.json",
   ],
   make: async () => {

@@ -28,7 +28,7 @@ export async function npmPackage({ name, description }: Manifest): Promise<Draft
     "key-file": "connector/src/cli/library.ts",
     relay: "connector/src/cli/main.ts",
   };
-  const [{ files, bundled }, browser, types, entries, templates, readme] = await Promise.all([
+  const [{ files, bundled }, browser, types, entries, templates, readme, reference] = await Promise.all([
     bundle(modules, "connector/package.json", {
       platform: "node",
       splitting: true,
@@ -42,6 +42,7 @@ export async function npmPackage({ name, description }: Manifest): Promise<Draft
     // What `relay init` copies.
     packedFrom(join(CONNECTOR, "templates"), CONNECTOR),
     textOf(join(CONNECTOR, "README.md")),
+    textOf(join(CONNECTOR, "CLI.md")),
   ]);
   // No `engines`: npm warns by its own Node, not by the one that npx fetches. The entries check the Node that runs them.
   const manifest = {
@@ -58,6 +59,7 @@ export async function npmPackage({ name, description }: Manifest): Promise<Draft
   const packed: PackedText[] = [
     { path: "package.json", text: `${JSON.stringify(manifest, null, 2)}\n` },
     { path: "README.md", text: readme },
+    { path: "CLI.md", text: reference },
     { path: "THIRD-PARTY.txt", text: await notices(bundled) },
     ...entries,
     ...templates,
@@ -86,12 +88,12 @@ export async function npmPackage({ name, description }: Manifest): Promise<Draft
       { for: "import it", line: `import { Connector } from "${CONNECTOR_PACKAGE}";` },
       { for: "command of an MCP client's configuration; RELAY_URL and RELAY_KEY_FILE in its env", line: `${npx} mcp` },
       {
-        for: "MCP over HTTP, for clients that start no command; the same two variables, and the token as mcp --help says",
+        for: "MCP over HTTP, for clients that start no command; the same two variables, and the token as CLI.md#mcp-over-http says",
         line: `${npx} mcp --http 127.0.0.1:7300`,
       },
     ],
     first_program: firstProgramIn(readme, "ts key-file"),
-    manual: `node_modules/${CONNECTOR_PACKAGE}/README.md, once it is installed; of the command, relay --help`,
+    manual: `node_modules/${CONNECTOR_PACKAGE}/README.md, once it is installed; CLI.md beside it for the command`,
     file: (version) => `${CONNECTOR_PACKAGE}-${version}.tgz`,
     contents: (version) => tarball(packed.map((file) => ({ ...file, text: stamped(file.text, version) }))),
   };

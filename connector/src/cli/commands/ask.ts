@@ -2,15 +2,17 @@ import type { Delivery } from "../../types.ts";
 import {
   AGENT_OPTIONS,
   MAX_WAIT_S,
+  MESSAGE_OPTIONS,
   readArguments,
   readPayload,
+  TAKE_OVER,
   targetOf,
   waitingText,
   waitOnlineMs,
   wholeNumber,
 } from "../arguments.ts";
 import { EXIT, usageError } from "../failure.ts";
-import type { Command } from "../io.ts";
+import type { Command, Options } from "../io.ts";
 import { deliveryMembers, jsonLine, Reporter, writeLine } from "../io.ts";
 import { readIdentity } from "../key-file.ts";
 import { RelayHttp } from "../relay-http.ts";
@@ -18,40 +20,23 @@ import { openAgentTransport } from "../transport.ts";
 
 const DEFAULT_TIMEOUT_S = 30;
 
+const OPTIONS = {
+  ...AGENT_OPTIONS,
+  ...MESSAGE_OPTIONS,
+  timeout: { type: "string", value: "SECONDS", help: `how long the reply may take; default ${DEFAULT_TIMEOUT_S}` },
+  seal: { type: "boolean", help: "encrypt question and reply" },
+  ...TAKE_OVER,
+} as const satisfies Options;
+
 export const ask: Command = {
-  help: `relay ask <to> [payload]: send a message, and print the reply to it.
-
-  relay ask agent://bob '{"message":"How warm is it?"}' --timeout 30
-
-The target is an agent id, or its name alone: bob. The payload is a JSON object: the second word, or standard input (-, or no second word).
-Standard output has the payload of the reply as one line of JSON; with --json the whole reply, as relay listen prints it.
-
-  --key FILE             the agent's key file; or RELAY_KEY_FILE
-  --url URL              the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --timeout SECONDS      how long the reply may take, from when the agent is online and the target, which have times of their own (to come
-                         online 15 s, --wait-online); default ${DEFAULT_TIMEOUT_S}; none in time is exit code 5
-  --type TYPE            message.<word> instead of message.send
-  --wait-online SECONDS  wait so long for the target to come online; if it does not, nothing is sent (exit code 5)
-  --seal                 encrypt it to the target, whose reply must be sealed, too; see relay send --help. One that is not
-                         does not count, and is told of on standard error
-  --take-over            ask although the agent is online elsewhere, which ends that connection
-  --json                 the reply with who vouches for it, as one line of JSON
-
-A reply is a message.reply of the asked agent in the task of the question: relay listen --exec … --reply sends one. It comes over a
-connection, through a relay listen of the same agent on this machine where one runs, which then does not print it; never over HTTP.
-A restart of the relay meanwhile ends no question that it can have: its reply counts until the time is over, over either connection.
-A target that is not online is told at once (exit code 5): the relay stores no contents. One that has no reply, since its program failed, too,
-sends none, and the time runs out (exit code 5): errors are replies of the target's own.
-`,
+  usage: "<agent> [payload] [options]",
+  options: OPTIONS,
+  examples: [
+    `relay ask agent://bob '{"message":"How warm is it?"}'`,
+    "jq '{report: .}' report.json | relay ask agent://bob - --timeout 60",
+  ],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, {
-      ...AGENT_OPTIONS,
-      timeout: { type: "string" },
-      type: { type: "string" },
-      "wait-online": { type: "string" },
-      seal: { type: "boolean" },
-      "take-over": { type: "boolean" },
-    });
+    const { values, positionals } = readArguments(args, OPTIONS);
     const [target, given, ...others] = positionals;
     if (target === undefined || others.length > 0)
       throw usageError("ask takes the target and a payload, quoted as one word.");

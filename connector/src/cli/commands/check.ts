@@ -16,26 +16,23 @@ import { outdatedWarning } from "../../version.ts";
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import { reportWarning } from "../connection-reports.ts";
 import { EXIT, Failure, failureOf, hintOf } from "../failure.ts";
-import type { Command } from "../io.ts";
+import type { Command, Options } from "../io.ts";
 import { type Io, jsonLine, Reporter, styled, writeLine } from "../io.ts";
 import { readIdentity, requireKey, type SigningAgent } from "../key-file.ts";
 import { type Answer, RelayHttp } from "../relay-http.ts";
 import { connectionTransport } from "../transport.ts";
 
+const OPTIONS = {
+  ...AGENT_OPTIONS,
+  register: { type: "boolean", help: "also register the agent for a moment" },
+} as const satisfies Options;
+
 export const check: Command = {
-  help: `relay check: test key, clock and connection against a relay, and what the relay reaches of the agent; tell what to fix.
-
-  relay check --key alice.json --url https://relay.example
-
-  --key FILE  the agent's key file; or RELAY_KEY_FILE
-  --url URL   the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --register  also register the agent for a moment; refused while it is online elsewhere
-  --json      one line of JSON with all steps
-
-Without --register nothing changes at the relay. The exit code is that of the first failed step.
-`,
+  usage: "[options]",
+  options: OPTIONS,
+  examples: ["relay check --key alice.json", "relay check --key alice.json --url https://relay.example --register"],
   run: async (args, io) => {
-    const { values } = readArguments(args, { ...AGENT_OPTIONS, register: { type: "boolean" } });
+    const { values } = readArguments(args, OPTIONS);
     const { key, url, register, json = false } = values;
     const http = new RelayHttp(url, io);
     const report = new Report(json, io);

@@ -1,32 +1,28 @@
-import { readArguments } from "../arguments.ts";
+import { COMMON, readArguments } from "../arguments.ts";
 import { EXIT, usageError } from "../failure.ts";
 import type { Command, CommandEntry } from "../io.ts";
+import { jsonLine } from "../io.ts";
 
 /** @param commands whose names and options are completed. */
 export const completionOf = (commands: readonly CommandEntry[]): Command => ({
-  help: `relay completion <shell>: print a script that makes bash, zsh or fish complete commands and options.
-
-  bash:  source <(relay completion bash)
-  zsh:   source <(relay completion zsh)
-  fish:  relay completion fish > ~/.config/fish/completions/relay.fish
-`,
+  usage: "bash|zsh|fish",
+  options: {},
+  examples: ["source <(relay completion bash)", "relay completion fish > ~/.config/fish/completions/relay.fish"],
   run: async (args, io) => {
-    const { positionals } = readArguments(args, {});
+    const { values, positionals } = readArguments(args, {});
     const [shell = "", ...others] = positionals;
     const script = Object.hasOwn(COMPLETIONS, shell) ? COMPLETIONS[shell] : undefined;
     if (script === undefined || others.length > 0) throw usageError("Name one shell: bash, zsh or fish.");
-    io.stdout.write(script(await Promise.all(commands.map(completableOf))));
+    const text = script(await Promise.all(commands.map(completableOf)));
+    io.stdout.write(values.json ? `${jsonLine({ ok: true, shell, script: text })}\n` : text);
     return EXIT.ok;
   },
 });
 
-const OPTION = /^ {2}(--[a-z][a-z-]*)/gm;
-
-/** The options are those that its help lists, with those of every command. */
 async function completableOf({ name, summary, load }: CommandEntry): Promise<Completable> {
-  const { help } = await load();
-  const listed = Array.from(help.matchAll(OPTION), ([, option]) => option as string);
-  return { name, summary, options: [...new Set([...listed, "--json", "--help"])] };
+  const { options } = await load();
+  const names = [...Object.keys({ ...options, ...COMMON }), "help"];
+  return { name, summary, options: names.map((option) => `--${option}`) };
 }
 
 /** What a shell completes: a command with its summary, and its options, with their hyphens. */

@@ -1,35 +1,23 @@
 import { readCredential } from "../../credentials/read-credential.ts";
-import { readArguments } from "../arguments.ts";
+import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import { EXIT, Failure, usageError } from "../failure.ts";
 import { replacePrivateFile } from "../files.ts";
-import type { Command } from "../io.ts";
+import type { Command, Options } from "../io.ts";
 import { jsonLine, writeLine } from "../io.ts";
 import { readKeyRecord, rotated, sealingKeyListOf, signingAgentOf } from "../key-file.ts";
 import { readToken, readTrust, speakFor } from "../records.ts";
 
+const OPTIONS = {
+  key: AGENT_OPTIONS.key,
+  trust: { type: "string", value: "FILE", multiple: true, help: "issuers for the agent to trust; may be repeated" },
+} as const satisfies Options;
+
 export const credential: Command = {
-  help: `relay credential FILE --key KEYFILE: put a credential into the key file of its agent. Offline.
-
-  relay credential bob.credential --key bob.json
-  relay issue … | relay credential - --key bob.json
-
-FILE is what relay issue printed; - for standard input.
-
-  --key FILE    the agent's key file, made by relay keygen; or RELAY_KEY_FILE
-  --trust FILE  issuers to write into it too, as relay issuer new prints them: the agent believes what they signed
-  --json        the result as one line of JSON
-
-The sealing keys behind that of the credential are former ones (relay keygen --new-sealing-key): they stay in the file, to open
-what was sealed to them, until 10 minutes after the end of their last credential, and are dropped then, by this command.
-
-The file is replaced as a whole. A relay listen or relay mcp that runs with it reads it again when its credential is to be
-renewed, and stays online.
-`,
+  usage: "<file> [options]",
+  options: OPTIONS,
+  examples: ["relay credential bob.credential --key bob.json", "relay issue … | relay credential - --key bob.json"],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, {
-      key: { type: "string" },
-      trust: { type: "string", multiple: true },
-    });
+    const { values, positionals } = readArguments(args, OPTIONS);
     const [word, ...more] = positionals;
     const file = values.key ?? (io.env.RELAY_KEY_FILE || undefined);
     if (word === undefined || more.length > 0) throw usageError("credential takes one word: the file, or -.");

@@ -1,31 +1,26 @@
 import { membersOf, textOf } from "../../frames.ts";
 import { PENDING } from "../../session-status.ts";
 import type { JsonObject } from "../../types.ts";
-import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
+import { AGENT_OPTIONS, readArguments, TAKE_OVER } from "../arguments.ts";
 import { Failure, usageError } from "../failure.ts";
-import type { Command, Reporter } from "../io.ts";
+import type { Command, Options, Reporter } from "../io.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import { sendOnce } from "../send-once.ts";
 import type { ControlRequest } from "../sharing/requests.ts";
 
-const OPTIONS = { ...AGENT_OPTIONS, "take-over": { type: "boolean" } } as const;
-
-const OPTIONS_HELP = `  --take-over    decide although the agent is online elsewhere, which ends that connection
-  --key FILE     the agent's key file; or RELAY_KEY_FILE
-  --url URL      the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --json         the result as one line of JSON
-
-Only the agent that was asked can decide, with its own key: through a relay listen of the same agent on this machine, else
-over a connection of its own. A request that it did not receive, since it was not online, can be rejected alone.
-The id is all that you name: who requested the session, and is sent the decision, is what the relay says. The result names that agent.
-`;
+const OPTIONS = { ...AGENT_OPTIONS, ...TAKE_OVER } as const satisfies Options;
+const REJECT_OPTIONS = {
+  ...OPTIONS,
+  reason: { type: "string", value: "TEXT", help: "the reason for the requester, at most 500 characters" },
+} as const satisfies Options;
 
 export const approve: Command = {
-  help: `relay approve <session>: approve a session that another agent requested.
-
-  relay approve ses_01h2x3y4z5a6b7c8d9e0f1g2h3
-
-${OPTIONS_HELP}`,
+  usage: "<session> [options]",
+  options: OPTIONS,
+  examples: [
+    "relay approve ses_01h2x3y4z5a6b7c8d9e0f1g2h3",
+    "relay approve ses_01h2x3y4z5a6b7c8d9e0f1g2h3 --key bob.json",
+  ],
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, OPTIONS);
     const sessionId = sessionIn(positionals);
@@ -41,14 +36,14 @@ ${OPTIONS_HELP}`,
 };
 
 export const reject: Command = {
-  help: `relay reject <session>: reject a session that another agent requested.
-
-  relay reject ses_01h2x3y4z5a6b7c8d9e0f1g2h3 --reason "not this week"
-
-  --reason TEXT  at most 500 characters, for the requester
-${OPTIONS_HELP}`,
+  usage: "<session> [options]",
+  options: REJECT_OPTIONS,
+  examples: [
+    "relay reject ses_01h2x3y4z5a6b7c8d9e0f1g2h3",
+    `relay reject ses_01h2x3y4z5a6b7c8d9e0f1g2h3 --reason "not this week"`,
+  ],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, { ...OPTIONS, reason: { type: "string" } });
+    const { values, positionals } = readArguments(args, REJECT_OPTIONS);
     const sessionId = sessionIn(positionals);
     const { reason } = values;
     const request = async (http: RelayHttp, agent: string, reporter: Reporter): Promise<ControlRequest> => {

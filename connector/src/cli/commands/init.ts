@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { lstat, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
@@ -7,41 +6,32 @@ import { type IssuerRecord, isIssuerRecord } from "../../credentials/issuer-reco
 import { membersOf, textOf } from "../../frames.ts";
 import { AGENT_OPTIONS, agentMissing, isLoopback, nearest, readArguments, unexpectedWord } from "../arguments.ts";
 import { EXIT, Failure, usageError } from "../failure.ts";
-import { writePrivateFile } from "../files.ts";
-import type { Command } from "../io.ts";
+import { packageFolder, writePrivateFile } from "../files.ts";
+import type { Command, Options } from "../io.ts";
 import { jsonLine, shellWord, writeLine } from "../io.ts";
 import { type KeyRecord, readKeyFile } from "../key-file.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { newAgentKey, newKeyId, type PublicRecord } from "./keygen.ts";
 
+const OPTIONS = {
+  language: { type: "string", value: "NAME", default: "typescript", help: "typescript (default) or python" },
+  agent: { type: "string", value: "ID", help: "the agent; default agent:// and the folder's name" },
+  key: { type: "string", value: "FILE", help: "its key file; default RELAY_KEY_FILE, else a new key.json" },
+  "trust-issuer": {
+    type: "string",
+    value: "NAME",
+    multiple: true,
+    help: "an issuer of the relay to trust; may be repeated",
+  },
+  url: AGENT_OPTIONS.url,
+} as const satisfies Options;
+
 export const init: Command = {
-  help: `relay init [folder]: write an agent that works, with its test, to start from.
-
-  relay init weather                        agent://weather in TypeScript, in the folder weather
-  relay init weather --language python
-  relay init . --key ~/keys/weather.json    in this folder, with a key that is there already
-
-  --language NAME  typescript (default) or python
-  --agent ID       the agent; default: agent:// and the name of the folder
-  --key FILE       its key file; or RELAY_KEY_FILE; without one a key is made: key.json for the agent, record.json for the relay's operator
-  --trust-issuer NAME
-                   an issuer that the relay admits, for the new agent to trust.
-                   Compare what is printed with the record that it publishes.
-                   May be repeated. On this machine: by default all
-  --url URL        the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --json           one line of JSON
-
-The agent answers messages, and approves sessions by a rule; both are functions to change. The README beside them has the commands that
-install, test and start it. Packages of the relay come from the relay itself, which therefore has to be up; typescript, @types/node and what Python's connector needs
-from a registry. No file is overwritten.
-`,
+  usage: "[folder] [options]",
+  options: OPTIONS,
+  examples: ["relay init weather", "relay init . --language python --key ~/keys/weather.json"],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, {
-      ...AGENT_OPTIONS,
-      agent: { type: "string" },
-      language: { type: "string", default: "typescript" },
-      "trust-issuer": { type: "string", multiple: true },
-    });
+    const { values, positionals } = readArguments(args, OPTIONS);
     const [folder = ".", other] = positionals;
     if (other !== undefined) throw unexpectedWord("init", "one folder", other);
     const language = languageOf(values.language);
@@ -314,13 +304,6 @@ function filled(text: string, values: Readonly<Record<string, string>>): string 
 /** npm renames a .gitignore when it installs a package. */
 function nameOf(file: string): string {
   return file === "gitignore" ? ".gitignore" : file;
-}
-
-/** Of the connector's package: in the sources, and in what a relay hands out, where all modules lie in one folder. */
-function packageFolder(): URL {
-  let folder = new URL(".", import.meta.url);
-  while (!existsSync(new URL("package.json", folder))) folder = new URL("..", folder);
-  return folder;
 }
 
 /** @throws {Failure} that names the files of the folder that are there already, of those that are to be written. */

@@ -11,22 +11,9 @@ import { BELIEVED, CREDENTIAL_REASONS, readBelieved, readToken } from "../record
 type Verdict = "holds" | "unchecked" | CredentialReason;
 
 export const inspect: Command = {
-  help: `relay inspect TOKEN|FILE: show what a credential says, and whether it holds now. Offline.
-
-  relay inspect bob.credential --issuer acme.json
-  relay inspect bob.json
-  relay inspect alice.credential --key bob.json
-
-FILE holds the credential alone, or is a key file; - for standard input.
-
-  --issuer FILE  the public record of its issuer, to check it with; may be repeated. What was revoked stands in it, as of when
-                 it was copied. A relay's signing manifest has the records as they are:
-                 curl -sS https://relay.example/.well-known/signing-manifest.json | relay inspect bob.json --issuer -
-  --key FILE     an agent's key file, to check it with the issuers in its trusted_issuers
-  --json         one line of JSON: holds is true, false with a reason, or null where it was not checked
-
-Exit code: 7 when it does not hold.
-`,
+  usage: "<credential> [options]",
+  options: BELIEVED,
+  examples: ["relay inspect bob.credential --issuer acme.json", "relay inspect bob.json --key alice.json"],
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, BELIEVED);
     const [word, ...more] = positionals;

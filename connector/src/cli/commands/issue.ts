@@ -2,35 +2,33 @@ import { AGENT_ID } from "../../agent-id.ts";
 import { issueCredential } from "../../credentials/issuing.ts";
 import { agentMissing, readArguments, unexpectedWord, wholeNumber } from "../arguments.ts";
 import { EXIT, type Failure, usageError } from "../failure.ts";
-import type { Command } from "../io.ts";
+import type { Command, Options } from "../io.ts";
 import { jsonLine, Reporter, writeLine } from "../io.ts";
 import { readIssuerFile, readPublicKeys, type SigningIssuer, speakFor } from "../records.ts";
 
 const DAYS = { default: 30, max: 90 } as const;
 
+const OPTIONS = {
+  issuer: { type: "string", value: "FILE", help: "the issuer's private file, made by relay issuer new" },
+  agent: { type: "string", value: "ID", help: "the agent that the key is to speak for" },
+  key: { type: "string", value: "FILE", help: "the public record of its key; - for standard input" },
+  days: {
+    type: "string",
+    value: "N",
+    help: `days until the credential expires, 1 to ${DAYS.max}; default ${DAYS.default}`,
+  },
+  aud: { type: "string", value: "HOST", multiple: true, help: "a relay that it is for; may be repeated; default any" },
+} as const satisfies Options;
+
 export const issue: Command = {
-  help: `relay issue: sign a credential for the key of an agent. Offline.
-
-  relay issue --issuer acme.issuer.json --agent agent://acme.bob --key bob.public.json > bob.credential
-
-  --issuer FILE  the issuer's private file (made by: relay issuer new)
-  --agent ID     the agent that the key is to speak for
-  --key FILE     the public record of its key, as relay keygen prints it; - for standard input
-  --days N       how long the credential holds, 1 to 90; default 30
-  --aud HOST     a relay that it is for, such as relay.example; may be repeated; default any
-  --json         one line of JSON
-
-After a revocation as of now, issue 61 seconds later: what is dated within them is revoked, too.
-Prints the credential, which is public. Its agent puts it into its key file: relay credential bob.credential --key bob.json
-`,
+  usage: "--issuer FILE --agent ID --key FILE [options]",
+  options: OPTIONS,
+  examples: [
+    "relay issue --issuer acme.issuer.json --agent agent://acme.bob --key bob.pub",
+    "relay issue … | relay credential - --key bob.json",
+  ],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, {
-      issuer: { type: "string" },
-      agent: { type: "string" },
-      key: { type: "string" },
-      days: { type: "string" },
-      aud: { type: "string", multiple: true },
-    });
+    const { values, positionals } = readArguments(args, OPTIONS);
     const { issuer: issuerFile, agent, key, aud: audience, json = false } = values;
     if (positionals[0] !== undefined) throw unexpectedWord("issue", "options only", positionals[0]);
     if (issuerFile === undefined) throw usageError("Name the issuer's private file: --issuer FILE.");

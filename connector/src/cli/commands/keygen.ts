@@ -3,48 +3,30 @@ import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
 import { agentMissing, readArguments, unexpectedWord } from "../arguments.ts";
 import { EXIT, usageError } from "../failure.ts";
 import { replacePrivateFile, writePrivateFile } from "../files.ts";
-import type { Command } from "../io.ts";
+import type { Command, Options } from "../io.ts";
 import { type Io, jsonLine, Reporter, writeLine } from "../io.ts";
 import { type KeyRecord, newOkpKey, okpKeyOf, readKeyFile, readKeyRecord, sealingKeyListOf } from "../key-file.ts";
 
 /** Source: docs/protocol.md#envelopes, docs/protocol.md#signatures. */
 const KEY_ID = /^(?!gateway-|jkt-)[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
+const OPTIONS = {
+  agent: { type: "string", value: "ID", help: "the agent that signs with the key" },
+  alg: { type: "string", value: "NAME", default: "ed25519", help: "ed25519 (default) or hmac-sha256" },
+  "key-id": { type: "string", value: "ID", help: "the key's id; default the agent's name and a random suffix" },
+  out: { type: "string", value: "FILE", help: "the key file; default <name>.json; never overwritten" },
+  "new-sealing-key": { type: "boolean", help: "add a new sealing key to the key file" },
+} as const satisfies Options;
+
 export const keygen: Command = {
-  help: `relay keygen --agent agent://<name>: make a key for an agent.
-
-  relay keygen --agent agent://carol > record.json    writes carol.json, and the public record to record.json
-  relay keygen --agent agent://carol                  again: leaves carol.json as it is, prints its record once more
-
-  --agent ID   the agent that will sign with it
-  --alg NAME   ed25519 (default; the relay never holds the private key) or hmac-sha256
-  --key-id ID  the key's id; default: the agent's name and a random suffix
-  --out FILE   the key file; default <name>.json. An existing file is never overwritten: of an ed25519 key of the same
-               agent the record is printed again, since a shell that writes it to a file empties that file first
-  --new-sealing-key  put a new sealing key into the key file that there is, and print its record: have a credential issued for it, and
-               relay credential says until when the former key is kept
-  --json       messages on standard error as JSON lines
-
-The key file is for the agent alone (mode 0600):
-  {"agent_id":"agent://carol","key_id":"carol-…","alg":"ed25519","private_key":"<base64url, 32 bytes>","sealing_key":"…"}
-or with "alg":"hmac-sha256" and "secret". sealing_key is an X25519 key that payloads are sealed to; a list, the newest first, opens what
-was sealed to any. Two ways make the key known, and either takes the public record:
-  listed      the relay's operator adds it to the keys of the relay
-  credential  an issuer signs for it, and no relay has to list it: relay issue --key record.json; the agent then puts what it
-              gets into its key file: relay credential carol.credential --key carol.json
-Two more members come with that: credential, and trusted_issuers (records of issuers that the agent believes); key_id may be absent.
-accept_from may be put in by hand: a list of the senders that the relay is to accept envelopes to the agent from, such as
-["agent://alice","agent://acme.*","issuer:acme"]; without it everyone is accepted.
-The record of an hmac-sha256 key holds the secret too: it is not printed, but written beside the key file, as <name>.record.json.
-`,
+  usage: "--agent ID [options]",
+  options: OPTIONS,
+  examples: [
+    "relay keygen --agent agent://carol > record.json",
+    "relay keygen --agent agent://carol --new-sealing-key > record.json",
+  ],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, {
-      agent: { type: "string" },
-      alg: { type: "string", default: "ed25519" },
-      "key-id": { type: "string" },
-      out: { type: "string" },
-      "new-sealing-key": { type: "boolean" },
-    });
+    const { values, positionals } = readArguments(args, OPTIONS);
     const agent = values.agent ?? "";
     if (positionals[0] !== undefined) throw unexpectedWord("keygen", "options only", positionals[0]);
     if (!AGENT_ID.test(agent)) throw usageError(agentMissing(agent));

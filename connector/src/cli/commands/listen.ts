@@ -1,10 +1,10 @@
 import { Connector } from "../../connector.ts";
-import { AGENT_OPTIONS, deliveryAgeMs, readArguments, unexpectedWord } from "../arguments.ts";
+import { AGENT_OPTIONS, deliveryAgeMs, readArguments, TAKE_OVER, TRUST_OPTIONS, unexpectedWord } from "../arguments.ts";
 import { reportConnection } from "../connection-reports.ts";
 import { runForDelivery } from "../exec.ts";
 import { EXIT, Failure, failureOf, usageError } from "../failure.ts";
 import { inputLines } from "../files.ts";
-import type { Command, Io } from "../io.ts";
+import type { Command, Io, Options } from "../io.ts";
 import { deliveryLine, Reporter, writeLine } from "../io.ts";
 import { readIdentity, requireKey } from "../key-file.ts";
 import { readTrust } from "../records.ts";
@@ -14,70 +14,21 @@ import { serveRequestLines } from "../sharing/requests.ts";
 import { ControlServer } from "../sharing/server.ts";
 import { type ControlPlace, controlPlace } from "../sharing/socket.ts";
 
+const OPTIONS = {
+  ...AGENT_OPTIONS,
+  exec: { type: "string", value: "COMMAND", help: "run this shell command for each delivery" },
+  reply: { type: "boolean", help: "send what the command prints to the sender" },
+  stdin: { type: "boolean", help: "read requests from standard input, as JSON lines" },
+  ...TRUST_OPTIONS,
+  ...TAKE_OVER,
+} as const satisfies Options;
+
 export const listen: Command = {
-  help: `relay listen: keep an agent online, and print what it receives.
-
-  relay listen --key bob.json
-  relay listen --key bob.json --exec 'jq -r .payload.message >> inbox.txt'
-  relay listen --key bob.json --exec ./answer.sh --reply
-
-Runs until it is stopped, and reconnects after restarts of the relay, network failures and sleep of this machine.
-Other commands of this user for the agent (relay send, ask, approve, …) send through its control socket.
-
-  --key FILE          the agent's key file; or RELAY_KEY_FILE
-  --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --exec COMMAND      run it by the shell for each delivery, one after the other
-  --reply             send what the command prints to the sender: a JSON object as it is, else as {"message":…}
-  --stdin             read control requests from standard input, one JSON object a line; ends at its end
-  --trust FILE        public records of issuers (as relay issuer new prints them), of other agents' keys (as relay keygen does), or of
-                      gateways (gateway_keys of the relay's signing manifest): whom to believe, whatever the relay says; beside
-                      the trusted_issuers of the key file
-  --require-verified  drop whatever is not verified as agent, nor as gateway by one of --trust
-  --max-age SECONDS   drop what was signed longer ago; default 600, 0 = any age
-  --take-over         start although the agent is online elsewhere, which ends that connection
-  --json              JSON lines at a terminal too, and on stderr
-
-Standard output has one JSON line for each delivery, or text when it is a terminal:
-  {"event":"delivery","envelope":{…},"session_id":"ses_…","verified":"agent|relay_issuer|gateway|unverified","issuer":"acme",
-   "sealed":false,"received_at_iso":"…"}
-Everything else is reported on standard error. verified tells who vouches for the sender: agent (an issuer, or a key, that you
-trust), relay_issuer (an issuer that only the relay names), gateway (a gateway of the relay), or unverified (nobody but the relay).
-issuer names the issuer. What was sealed, to be read by this agent only, stands opened in the envelope's payload, with "sealed":true;
-its sig is over what was sealed. What was not has "sealed":false.
-
-The command of --exec gets the envelope as one line of JSON on standard input, and RELAY_FROM, RELAY_TYPE,
-RELAY_ENVELOPE_ID, RELAY_SESSION_ID, RELAY_VERIFIED, RELAY_ISSUER, RELAY_SEALED (1 or empty), RELAY_AGENT, RELAY_URL. Quote them;
-nothing of a delivery is part of the command. Its output goes to standard error, unless --reply is given. Replies have type
-message.reply and the message's task, else its id, as task_id; they are not replied to, and are sealed where the message was.
-Nothing is sent for a program that fails or prints nothing: it is reported here (exec_failed), and who asked sees a timeout. To tell of an
-error, print it, such as {"error":"…"}, and end with 0.
-When relay listen is stopped, a command that runs is sent SIGTERM, and killed after 5 s; none is run for deliveries that wait, and how many
-those are is reported (exec_skipped). What a command leaves behind when it ends goes on; with --reply nobody reads what it prints then.
-
-A credential in the key file is renewed by itself once the file has another: relay credential replaces it.
-
-Control requests of --stdin, each answered with a line {"event":"accepted"|"reply"|"refused","ref":…}; ref is that of the request, or the number of its line:
-  {"to":"agent://bob","payload":{"message":"hi"},"type":"message.send","task_id":"…","seal":true,"wait_online_ms":5000,"ref":"…"}
-  {"to":"agent://bob","ask":{"message":"hi"},"timeout_ms":30000}, with "type", "seal" and "wait_online_ms", too;
-    answered with "reply" and the members of a delivery
-  {"to":"agent://bob","request":{"purpose":"…","ttl_minutes":60,"intro":"…","scope":"…","expected_frequency":"…"}}
-  {"to":"agent://alice","approve":"ses_…"}
-  {"to":"agent://alice","reject":"ses_…","reason":"…"}
-  {"receipt":"ses_…"}, answered with {"event":"receipt","ref":…,"receipt":{…}}
-wait_online_ms: how long to wait for the target to come online; it and timeout_ms are 0 to 3600000. The control socket takes the same lines from
-programs of this user, and {"follow":true}, which is answered with the connection's state, and then with what comes over it.
-`,
+  usage: "[options]",
+  options: OPTIONS,
+  examples: ["relay listen --key bob.json", "relay listen --key bob.json --exec ./answer.sh --reply"],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, {
-      ...AGENT_OPTIONS,
-      exec: { type: "string" },
-      reply: { type: "boolean" },
-      "take-over": { type: "boolean" },
-      stdin: { type: "boolean" },
-      trust: { type: "string", multiple: true },
-      "require-verified": { type: "boolean" },
-      "max-age": { type: "string" },
-    });
+    const { values, positionals } = readArguments(args, OPTIONS);
     const { exec, json = false } = values;
     if (positionals[0] !== undefined) throw unexpectedWord("listen", "options only", positionals[0]);
     if (values.reply && exec === undefined) throw usageError("--reply needs --exec.");

@@ -10,11 +10,19 @@ import type { Transport } from "../../mcp/calls.ts";
 import { type HttpServerOptions, HttpSessions, McpHttpServer } from "../../mcp/http.ts";
 import { serve } from "../../mcp/server.ts";
 import { VERSION } from "../../version.ts";
-import { AGENT_OPTIONS, deliveryAgeMs, httpAddress, readArguments, unexpectedWord } from "../arguments.ts";
+import {
+  AGENT_OPTIONS,
+  deliveryAgeMs,
+  httpAddress,
+  readArguments,
+  TAKE_OVER,
+  TRUST_OPTIONS,
+  unexpectedWord,
+} from "../arguments.ts";
 import { reportConnection } from "../connection-reports.ts";
 import { EXIT, Failure, failureOf, hintOf, usageError } from "../failure.ts";
 import { textIn, writePrivateText } from "../files.ts";
-import type { Command } from "../io.ts";
+import type { Command, Options } from "../io.ts";
 import { type Io, Reporter } from "../io.ts";
 import { keyFileOf, readIdentity, requireKey, type SigningAgent } from "../key-file.ts";
 import { readTrust } from "../records.ts";
@@ -22,47 +30,21 @@ import { RelayHttp } from "../relay-http.ts";
 import { isSuperseded, SharedConnection } from "../sharing/shared-connection.ts";
 import { controlPlace } from "../sharing/socket.ts";
 
+const OPTIONS = {
+  ...AGENT_OPTIONS,
+  ...TRUST_OPTIONS,
+  http: { type: "string", value: "HOST:PORT", help: "serve MCP over HTTP there, at /mcp" },
+  "http-name": { type: "string", value: "NAME", multiple: true, help: "also serve machines that use this name" },
+  "token-file": { type: "string", value: "FILE", help: "the token of HTTP clients; default <key file>.mcp-token" },
+  ...TAKE_OVER,
+} as const satisfies Options;
+
 export const mcp: Command = {
-  help: `relay mcp: offer the relay to a model as MCP tools, over standard input and output, or over HTTP.
-
-  relay mcp --key bob.key.json
-  relay mcp --key bob.key.json --http 127.0.0.1:7300
-
-Over standard input an MCP client starts it; it is not meant for a terminal. The client's model is then the agent of the key: it sends and waits
-for messages, requests, approves and rejects sessions, and looks up who is online. It ends when the client closes standard
-input. While the key cannot be used every tool says why, and each call reads the file again; with --http it ends instead.
-
-Beside a relay listen or another relay mcp of the same agent it shares that one's connection: it gets every message that comes from then
-on, whichever others get it too, and takes over when that one ends, after a second or so in which the agent is offline. It shares none
-with --trust, --require-verified or --max-age, since whom to believe is decided where the connection is.
-
-  --key FILE          the agent's key file; or RELAY_KEY_FILE
-  --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --trust FILE        public records of issuers (as relay issuer new prints them), of other agents' keys (as relay keygen does), or of
-                      gateways (gateway_keys of the relay's signing manifest): whom to believe, whatever the relay says; beside
-                      the trusted_issuers of the key file
-  --require-verified  drop whatever is not verified as agent, nor as gateway by one of --trust
-  --max-age SECONDS   drop what was signed longer ago; default 600, 0 = any age
-  --take-over         start although the agent is online elsewhere, which ends that connection
-  --http HOST:PORT    serve MCP's Streamable HTTP at http://HOST:PORT/mcp until it is stopped; port 0: one that is free
-  --http-name NAME    listen for other machines, too, which call this one so; put TLS in front of it
-  --token-file FILE   what clients send as Authorization: Bearer; made when it is missing; default: the key file's name with
-                      .mcp-token; or RELAY_MCP_TOKEN
-  --json              JSON lines on standard error
-
-The sessions of one HTTP server share the agent's messages: each is returned once, to whichever asks first.
-`,
+  usage: "[options]",
+  options: OPTIONS,
+  examples: ["relay mcp --key bob.json", "relay mcp --key bob.json --http 127.0.0.1:7300"],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, {
-      ...AGENT_OPTIONS,
-      "take-over": { type: "boolean" },
-      trust: { type: "string", multiple: true },
-      "require-verified": { type: "boolean" },
-      "max-age": { type: "string" },
-      http: { type: "string" },
-      "http-name": { type: "string", multiple: true },
-      "token-file": { type: "string" },
-    });
+    const { values, positionals } = readArguments(args, OPTIONS);
     if (positionals[0] !== undefined) throw unexpectedWord("mcp", "options only", positionals[0]);
     const { key, url, json = false, trust, "require-verified": requireVerified } = values;
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);

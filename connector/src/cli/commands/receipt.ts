@@ -8,18 +8,12 @@ import { listenerTransport } from "../sharing/client.ts";
 import { controlPlace } from "../sharing/socket.ts";
 
 export const receipt: Command = {
-  help: `relay receipt SESSION: print the receipt of a session that was decided.
-
-  relay receipt ses_01h2x3y4z5a6b7c8d9e0f1g2h3 --key bob.json > receipt.json
-
-  --key FILE  the agent's key file; or RELAY_KEY_FILE
-  --url URL   the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --json      messages on standard error as JSON lines
-
-It comes from the relay listen or relay mcp of the same agent that runs on this machine, which holds the request and the decision
-while it runs: one line of JSON, both envelopes and the credentials of both keys. Either of the two agents has it, where it was
-there all the while; keys without a credential have none. Whoever has the issuers' records checks it: relay verify receipt.json --issuer acme.json
-`,
+  usage: "<session> [options]",
+  options: AGENT_OPTIONS,
+  examples: [
+    "relay receipt ses_01h2x3y4z5a6b7c8d9e0f1g2h3 > receipt.json",
+    "relay receipt ses_01h2x3y4z5a6b7c8d9e0f1g2h3 --key bob.json",
+  ],
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, AGENT_OPTIONS);
     const [sessionId, ...others] = positionals;

@@ -6,9 +6,9 @@ import { keepNewest } from "../../keep-newest.ts";
 import { SESSION_TTL_MINUTES } from "../../limits.ts";
 import { pause } from "../../pause.ts";
 import type { Delivery } from "../../types.ts";
-import { AGENT_OPTIONS, readArguments, targetOf, wholeNumber } from "../arguments.ts";
+import { AGENT_OPTIONS, readArguments, TAKE_OVER, targetOf, wholeNumber } from "../arguments.ts";
 import { EXIT, Failure, failureOf, usageError } from "../failure.ts";
-import type { Command } from "../io.ts";
+import type { Command, Options } from "../io.ts";
 import { jsonLine, type Reporter, writeLine } from "../io.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import { type Opened, sendOnce } from "../send-once.ts";
@@ -18,43 +18,28 @@ import type { ControlResult, Transport } from "../sharing/requests.ts";
 const GRACE_S = 60;
 const MAX_WAIT_S = SESSION_TTL_MINUTES.max * 60 + GRACE_S;
 
+const OPTIONS = {
+  ...AGENT_OPTIONS,
+  purpose: { type: "string", value: "TEXT", help: "what the session is for, 1 to 500 characters" },
+  ttl: { type: "string", value: "MINUTES", help: "time for the decision, 5 to 1440; default 60" },
+  intro: { type: "string", value: "TEXT", help: "who you are" },
+  scope: { type: "string", value: "TEXT", help: "what the session covers" },
+  frequency: { type: "string", value: "TEXT", help: "how often you expect to send messages" },
+  wait: { type: "boolean", help: "wait for the decision and print it" },
+  receipt: { type: "string", value: "FILE", help: "with --wait: write the receipt to this new file" },
+  timeout: { type: "string", value: "SECONDS", help: "with --wait: how long; default until the session ends" },
+  ...TAKE_OVER,
+} as const satisfies Options;
+
 export const request: Command = {
-  help: `relay request <to> --purpose TEXT: request a session with an agent.
-
-  relay request agent://bob --purpose "weekly report" --ttl 120 --wait
-
-  --purpose TEXT    what the session is for, 1 to 500 characters
-  --ttl MINUTES     how long the target may take to decide, 5 to 1440; default 60
-  --intro TEXT      who you are
-  --scope TEXT      what it covers
-  --frequency TEXT  how often you expect to send messages
-  --wait            wait for the decision, also while the relay is away, and print it, too: exit code 0 when approved, 3 when
-                    rejected or expired, or when the relay came back without the session, 5 at once when the target is not online
-  --receipt FILE    with --wait: write the receipt of the decision to this new file, for relay verify; exit code 8 when there
-                    is none. It is signed by the agent's own key, never over HTTP
-  --timeout SECONDS how long to wait for it at most; default until the session ends, and a minute
-  --take-over       send although the agent is online elsewhere, which ends that connection
-  --key FILE        the agent's key file; or RELAY_KEY_FILE
-  --url URL         the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --json            the result as one line of JSON; with --wait a second one has session_id and the decision in session_status,
-                    its receipt, where there is one, and the reason of a reject, where it came over a connection of this
-                    command (a relay listen prints it itself)
-
-It is sent as relay send does; see its help. A session is an agreement to communicate, never a payment or a promise of work.
-`,
+  usage: "<agent> --purpose TEXT [options]",
+  options: OPTIONS,
+  examples: [
+    `relay request agent://bob --purpose "weekly report"`,
+    `relay request agent://bob --purpose report --wait --receipt receipt.json`,
+  ],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, {
-      ...AGENT_OPTIONS,
-      purpose: { type: "string" },
-      ttl: { type: "string" },
-      intro: { type: "string" },
-      scope: { type: "string" },
-      frequency: { type: "string" },
-      wait: { type: "boolean" },
-      receipt: { type: "string" },
-      timeout: { type: "string" },
-      "take-over": { type: "boolean" },
-    });
+    const { values, positionals } = readArguments(args, OPTIONS);
     const [target, ...others] = positionals;
     const { purpose, intro, scope, frequency } = values;
     if (target === undefined || others.length > 0) throw usageError("request takes one word, the target.");

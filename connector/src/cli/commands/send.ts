@@ -1,41 +1,33 @@
-import { AGENT_OPTIONS, readArguments, readPayload, targetOf, waitOnlineMs } from "../arguments.ts";
+import {
+  AGENT_OPTIONS,
+  MESSAGE_OPTIONS,
+  readArguments,
+  readPayload,
+  TAKE_OVER,
+  targetOf,
+  waitOnlineMs,
+} from "../arguments.ts";
 import { usageError } from "../failure.ts";
-import type { Command } from "../io.ts";
+import type { Command, Options } from "../io.ts";
 import { sendOnce } from "../send-once.ts";
 
+const OPTIONS = {
+  ...AGENT_OPTIONS,
+  ...MESSAGE_OPTIONS,
+  "task-id": { type: "string", value: "ID", help: "the task that the message belongs to" },
+  seal: { type: "boolean", help: "encrypt the payload to the target" },
+  ...TAKE_OVER,
+} as const satisfies Options;
+
 export const send: Command = {
-  help: `relay send <to> [payload]: send a message.
-
-  relay send agent://bob '{"message":"Hello, Bob."}'
-  jq '{report: .}' report.json | relay send agent://bob -
-
-The target is an agent id, or its name alone: bob. The payload is a JSON object: the second word, or standard input (-, or no second word).
-
-  --key FILE             the agent's key file; or RELAY_KEY_FILE
-  --url URL              the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --type TYPE            message.<word> instead of message.send
-  --task-id ID           the task that it belongs to
-  --wait-online SECONDS  wait so long for the target to come online; if it does not, nothing is sent (exit code 5)
-  --seal                 encrypt it to the target, so that nobody else can read it; needs the target's issuer among the
-                         trusted_issuers of the key file (or of the listener's --trust), and goes not over HTTP
-  --take-over            send although the agent is online elsewhere, which ends that connection
-  --json                 the result as one line of JSON
-
-Transports: with RELAY_API_KEY, as the agent of the key file or of RELAY_AGENT, over HTTP, signed by the relay's gateway (texts
-only: {"message":"…"}); else through a relay listen of the same agent on this machine; else over a connection of its own.
-
-Accepted is not delivered. The relay stores no contents: when the target is not online nobody receives the message; the
-result tells so, and the exit code is still 0, unless --wait-online is given.
-`,
+  usage: "<agent> [payload] [options]",
+  options: OPTIONS,
+  examples: [
+    `relay send agent://bob '{"message":"Hello, Bob."}'`,
+    "jq '{report: .}' report.json | relay send agent://bob -",
+  ],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, {
-      ...AGENT_OPTIONS,
-      type: { type: "string" },
-      "task-id": { type: "string" },
-      seal: { type: "boolean" },
-      "wait-online": { type: "string" },
-      "take-over": { type: "boolean" },
-    });
+    const { values, positionals } = readArguments(args, OPTIONS);
     const [target, given, ...others] = positionals;
     if (target === undefined || others.length > 0)
       throw usageError("send takes the target and a payload, quoted as one word.");

@@ -1,27 +1,23 @@
 import { AGENT_OPTIONS, readArguments, targetOf } from "../arguments.ts";
 import { EXIT, type Failure, failureOf } from "../failure.ts";
-import type { Command } from "../io.ts";
+import type { Command, Options } from "../io.ts";
 import { jsonLine, type Line, type Style, styled, writeLine } from "../io.ts";
 import { readKeyFile } from "../key-file.ts";
 import { RelayHttp } from "../relay-http.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
+const OPTIONS = {
+  key: { type: "string", value: "FILE", help: "also show the agent of this key file" },
+  url: AGENT_OPTIONS.url,
+} as const satisfies Options;
+
 export const status: Command = {
-  help: `relay status [agent…] [session…]: show who is online, and how sessions are.
-
-  relay status agent://alice agent://bob
-  relay status ses_01h2x3y4z5a6b7c8d9e0f1g2h3
-
-  --key FILE  show the agent of this key file, too
-  --url URL   the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --json      one line of JSON: the relay's counts, and its answer for each agent and session, or "ok":false with its error
-
-Needs no key. A word that begins with ses_ is a session; an agent of such a name is written agent://ses_…. Without agents it shows only the relay's counts; the relay never lists who is online. Where some cannot be told, the others
-are, and the exit code is that of the first error.
-`,
+  usage: "[<agent> | <session>]... [options]",
+  options: OPTIONS,
+  examples: ["relay status agent://alice agent://bob", "relay status ses_01h2x3y4z5a6b7c8d9e0f1g2h3"],
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, AGENT_OPTIONS);
+    const { values, positionals } = readArguments(args, OPTIONS);
     const own = values.key === undefined ? [] : [(await readKeyFile(values.key)).agent];
     const isSession = (word: string) => word.startsWith(SESSION_PREFIX);
     const names = [...own, ...positionals.filter((word) => !isSession(word)).map(targetOf)];

@@ -11,25 +11,12 @@ import { jsonLine, writeLine } from "../io.ts";
 import { BELIEVED, CREDENTIAL_REASONS, readBelieved } from "../records.ts";
 
 export const verify: Command = {
-  help: `relay verify RECEIPT --issuer FILE | --key FILE: check the receipt of a session. Offline.
-
-  relay verify receipt.json --issuer acme.json --issuer globex.json
-  relay verify receipt.json --key bob.json
-
-RECEIPT is what relay receipt printed; - for standard input.
-
-  --issuer FILE  the public record of an issuer that you believe; once for each, mostly one for each of the two agents. Also a list of
-                 records, or what has one under issuers: a relay's keys file or signing manifest, whose records name what was
-                 revoked, too (the manifest's are what the relay says, so believe it first); - for standard input
-  --key FILE     an agent's key file: the issuers in its trusted_issuers
-  --json         one line of JSON
-
-Exit code: 0 when the receipt is valid, whatever was decided; 8 when it is not.
-
-A receipt shows that both keys signed, and that the issuers vouched for them at the times that the envelopes name. It does not show
-when they signed, that a relay accepted it, or that there is no other decision. A credential that was revoked since is named: its
-key may have been in other hands already.
-`,
+  usage: "<receipt> (--issuer FILE | --key FILE) [options]",
+  options: BELIEVED,
+  examples: [
+    "relay verify receipt.json --issuer acme.json --issuer globex.json",
+    "relay verify receipt.json --key bob.json",
+  ],
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, BELIEVED);
     const [file, ...more] = positionals;
