@@ -8,7 +8,7 @@ import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
 import type { Certificate, Pair } from "./certificate.ts";
 import { clientAddress, networkOf } from "./client-address.ts";
-import { type ConnectionBounds, FEW_CONNECTIONS, PlainConnections } from "./connections.ts";
+import { type ConnectionBounds, FEW_CONNECTIONS, isIdle, PlainConnections } from "./connections.ts";
 import { problemOf, rawProblem } from "./problem.ts";
 import { RequestQueue } from "./request-queue.ts";
 
@@ -80,7 +80,6 @@ export class HttpServer implements Service {
    */
   readonly #connections: PlainConnections;
   readonly #queue = new RequestQueue();
-  readonly #handshakes = new Handshakes();
   /** Listener for the close of any socket; its `this` is the socket. */
   readonly #forget: (this: Socket) => void;
   #started: Promise<void> | null = null;
@@ -106,14 +105,14 @@ export class HttpServer implements Service {
     // A client may end its side behind its request, as `printf … | nc` does. Node would end the other side before the answer.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
     // Node would also close, as idle at a stop, a client that has yet to read an answer that was ended.
-    this.#server.closeIdleConnections = () => connections.closeAnswered();
+    this.#server.closeIdleConnections = () => this.#closeAnswered();
     this.#server.maxHeadersCount = MAX_HEADERS;
     this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET;
     this.#server.timeout = UNREAD_TIMEOUT_MS;
     // Websockets count here too. One more, because a newcomer arrives before the connection that gives way is gone.
     if (bounds.plain > 0) this.#server.maxConnections = bounds.plain + bounds.websockets + 1;
     this.#server.on("drop", () => this.#limitReached("http_connections"));
-    this.#server.on("connection", (socket: Socket) => this.#accept(socket, isTls));
+    this.#server.on("connection", (socket: Socket) => this.#accept(socket));
     this.#server.on("secureConnection", (socket: Socket) => this.#secured(socket));
     // A handshake that failed: there is nobody to tell.
     this.#server.on("tlsClientError", (_, socket: Socket) => socket.destroy());
@@ -165,24 +164,33 @@ export class HttpServer implements Service {
     this.#options.certificate?.stop();
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const res of this.#connections.answers()) {
-      if (res.headersSent) res.once("close", () => res.req.socket.destroySoon());
-      else res.setHeader("Connection", "close");
+    for (const { socket, answer } of this.#connections.all()) {
+      if (answer?.headersSent) answer.once("close", () => socket.destroySoon());
+      else answer?.setHeader("Connection", "close");
     }
-    const deadline = setTimeout(() => this.#connections.closeAll(), STOP_GRACE_MS);
+    const deadline = setTimeout(() => {
+      for (const { socket } of this.#connections.all()) socket.destroy();
+    }, STOP_GRACE_MS);
     await closed;
     clearTimeout(deadline);
   }
 
+  /** Closes those whose clients have taken the answers to all that they asked. */
+  #closeAnswered(): void {
+    for (const connection of this.#connections.all()) {
+      if (connection.answer !== null && isIdle(connection)) connection.socket.destroy();
+    }
+  }
+
   /** One whose handshake is under way counts as one without a request: the same bounds hold, and a stop closes it. */
-  #accept(socket: Socket, isTls: boolean): void {
+  #accept(socket: Socket): void {
     this.#queue.accepted();
-    if (isTls) this.#handshakes.begun(socket);
     this.#track(socket);
   }
 
   #secured(socket: Socket): void {
-    const below = this.#handshakes.ended(socket);
+    // Node does not document it: tests look for the bound and for the address.
+    const below = (socket as { _parent?: Socket })._parent;
     if (below !== undefined) {
       this.#untrack(below);
       detachFromHttp(below);
@@ -203,7 +211,7 @@ export class HttpServer implements Service {
    * wait for its client.
    */
   #detach(socket: Socket, take: () => void): void {
-    if (this.#connections.isAnswering(socket)) {
+    if (this.#connections.get(socket)?.answer?.closed === false) {
       socket.destroy();
       return;
     }
@@ -255,9 +263,9 @@ export class HttpServer implements Service {
 
   /** A request that is not valid HTTP gets a last answer, unless it has its answer already or another one is being sent. */
   #refuse(error: NodeJS.ErrnoException, socket: Socket): void {
-    const answer = this.#connections.answerOn(socket);
-    const isAnswered = answer?.headersSent === true && !(answer.writableFinished && answer.req.complete);
-    if (error.code === "ECONNRESET" || !socket.writable || isAnswered || this.#connections.hasWaiting(socket)) {
+    const { answer = null, waiting = 0 } = this.#connections.get(socket) ?? {};
+    const isAnswered = answer?.headersSent === true && !isIdle({ answer });
+    if (error.code === "ECONNRESET" || !socket.writable || isAnswered || waiting > 0) {
       socket.destroy();
       return;
     }
@@ -327,37 +335,6 @@ function originForm(target: string): string | null {
   const path = target.replace(/^https?:\/\/[^/?#\\]+/i, "");
   const rooted = path === "" || path.startsWith("?") ? `/${path}` : path;
   return /^\/[\x21\x22\x24-\x5b\x5d-\x7e]*$/.test(rooted) ? rooted : null;
-}
-
-/**
- * The sockets with a TLS handshake under way. Node does not say which socket a finished handshake belongs to. Their two
- * addresses and ports do, and are forgotten then.
- */
-class Handshakes {
-  readonly #sockets = new Map<string, { readonly socket: Socket; readonly closed: () => void }>();
-
-  begun(socket: Socket): void {
-    const ends = endsOf(socket);
-    const closed = () => {
-      if (this.#sockets.get(ends)?.socket === socket) this.#sockets.delete(ends);
-    };
-    this.#sockets.set(ends, { socket, closed });
-    socket.once("close", closed);
-  }
-
-  /** @param secured the socket that the handshake led to. @returns the socket below it. */
-  ended(secured: Socket): Socket | undefined {
-    const ends = endsOf(secured);
-    const begun = this.#sockets.get(ends);
-    if (begun === undefined) return undefined;
-    this.#sockets.delete(ends);
-    begun.socket.off("close", begun.closed);
-    return begun.socket;
-  }
-}
-
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
-  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
 /**

@@ -35,7 +35,11 @@ describe("the http server", () => {
   });
 
   test("answers a client that has ended its side, and ends the connection then", async () => {
-    const socket = connect(await start());
+    const handler: http.RequestListener = ({ socket }, res) => {
+      if (socket.readableEnded) res.end("ok");
+      else socket.once("end", () => res.end("ok"));
+    };
+    const socket = connect(await start({ handler }));
     socket.end("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*ok$/s);
   });
@@ -139,7 +143,8 @@ describe("the http server", () => {
     };
     const taken = Promise.withResolvers<{ socket: Duplex; before: ReturnType<typeof remainsOn> }>();
     const upgrade: TakeUpgrade = (_, socket) => taken.resolve({ socket, before: remainsOn(socket) });
-    connect(await start({ upgrade })).write(UPGRADE);
+    const bounds = { plain: 10, plainPerAddress: 10, websockets: 0, idleMs: 60_000 };
+    connect(await start({ upgrade, bounds })).write(UPGRADE);
     const { socket, before } = await taken.promise;
     expect(before).toEqual({ timers: 1, addresses: 1 });
     expect(remainsOn(socket)).toEqual({ timers: 0, addresses: 0 });

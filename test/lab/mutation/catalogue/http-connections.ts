@@ -87,14 +87,14 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "bound of plain connections",
     file: "shared/runtime/src/http/connections.ts",
-    find: "this.#all.size >= this.#max",
+    find: "plain > 0 && this.#all.size >= plain",
     replace: "false",
     tests: [BOUNDS],
   },
   {
     name: "bound of an address's plain connections",
     file: "shared/runtime/src/http/connections.ts",
-    find: "others.size >= this.#maxOfAddress",
+    find: "ofAddress.length >= plainPerAddress",
     replace: "false",
     tests: [BOUNDS],
   },
@@ -115,7 +115,7 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "idle connections give way in the order of their last request",
     file: "shared/runtime/src/http/connections.ts",
-    find: "    this.remove(connection.socket);\n    connection.usedAt",
+    find: "    this.#all.delete(connection.socket);\n    connection.usedAt",
     replace: "    connection.usedAt",
     tests: [BOUNDS],
   },
@@ -143,7 +143,7 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "no upgrade behind an open answer",
     file: "shared/runtime/src/http/server.ts",
-    find: "if (this.#connections.isAnswering(socket)) {",
+    find: "if (this.#connections.get(socket)?.answer?.closed === false) {",
     replace: "if (false) {",
     tests: [SERVER],
   },
@@ -164,8 +164,8 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "a stop ends connections that Node has let go of",
     file: "shared/runtime/src/http/server.ts",
-    find: "this.#connections.closeAll()",
-    replace: "this.#server.closeAllConnections()",
+    find: "for (const { socket } of this.#connections.all()) socket.destroy();",
+    replace: "this.#server.closeAllConnections();",
     tests: [SERVER_STOP],
   },
   {
@@ -192,8 +192,8 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "handshakes under way count as connections",
     file: "shared/runtime/src/http/server.ts",
-    find: "    if (isTls) this.#handshakes.begun(socket);\n    this.#track(socket);\n",
-    replace: "    if (isTls) this.#handshakes.begun(socket);\n    else this.#track(socket);\n",
+    find: "    this.#queue.accepted();\n    this.#track(socket);\n",
+    replace: "    this.#queue.accepted();\n    if (this.#options.certificate === undefined) this.#track(socket);\n",
     tests: ["shared/runtime/test/http/handshakes.test.ts"],
   },
 ];

@@ -20,14 +20,14 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
   {
     name: "an answer that its client is reading is not cut off by a stop",
     file: "shared/runtime/src/http/server.ts",
-    find: "this.#server.closeIdleConnections = () => connections.closeAnswered();",
+    find: "this.#server.closeIdleConnections = () => this.#closeAnswered();",
     replace: "",
     tests: [SERVER_STOP],
   },
   {
     name: "a connection ends with the answer that was being read at a stop",
     file: "shared/runtime/src/http/server.ts",
-    find: 'res.once("close", () => res.req.socket.destroySoon())',
+    find: 'answer.once("close", () => socket.destroySoon())',
     replace: "undefined",
     tests: [SERVER_STOP],
   },
