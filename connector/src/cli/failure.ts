@@ -34,7 +34,7 @@ export class Failure extends Error {
   /** Its sentence for people, where an envelope is what failed. */
   readonly outcomeText: string;
 
-  /** @param code decides the exit code; see exit-codes.ts. */
+  /** @param code decides the exit code; see EXIT. */
   constructor(code: string, message: string, hint: string, details: FailureDetails = {}) {
     super(message);
     this.code = code;

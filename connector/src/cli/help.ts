@@ -12,7 +12,6 @@ const COLUMNS = 80;
 export function overview(commands: readonly CommandEntry[]): string {
   const rows = commands.map(({ name, summary }) => [name, summary] as const);
   return `Usage: relay <command> [options]. relay <command> --help explains a command.
-Acts as an agent on an Agent Relay, from the shell.
 
 ${table(rows)}
 

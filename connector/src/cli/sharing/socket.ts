@@ -32,7 +32,10 @@ export function controlPlace(agent: string, websocketUrl: string, io: Io, report
 /** How often a process says over each of its control sockets that it is there, and the silence that tells that it is not. */
 export const ALIVE = { everyMs: 3000, silentMs: 10_000 };
 
-/** Of the lines: processes that differ in it share no connection. Every format begins with one that says it. */
+/**
+ * Of the lines: processes that differ in it share no connection. A member that an older process would refuse or ignore raises it.
+ * The first line of every format says it.
+ */
 export const FORMAT = 1;
 
 type Warn = ControlPlace["warn"];
