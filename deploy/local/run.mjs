@@ -36,7 +36,7 @@ const COMMANDS = {
   "test:faults": command(TESTS, tests("faults", "--runInBand", LONG)),
   "test:faults:cluster": command(TESTS, tests("cluster-faults", "--runInBand", LONG)),
   "test:random": command(TESTS, program("test/lab/random/main.ts")),
-  "test:mutation": command(TESTS, program("test/lab/mutation/main.ts")),
+  "test:sabotage": command(TESTS, program("test/lab/sabotage/main.ts")),
   "test:upgrade": command(TESTS, program("test/lab/upgrade/main.ts")),
   soak: command(TESTS, program("test/lab/soak/main.ts")),
   "soak:connectors": command(TESTS, program("test/lab/soak/connectors/main.ts")),
