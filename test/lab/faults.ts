@@ -4,7 +4,7 @@ import type { RedisProxy } from "../support/redis-proxy.ts";
 import type { ReturningAgent } from "../support/returning-agent.ts";
 import { until } from "../support/until.ts";
 import type { ClusterFleet, Fleet, FleetPod } from "./fleet.ts";
-import { type DirectStage, slotOfAgent } from "./stages.ts";
+import { type DirectStage, slotOfAgent } from "./fleet.ts";
 
 /**
  * What befalls a fleet, in every program of the lab. What a fault may cost is in the ledger, as a gap of those who cannot be

@@ -27,11 +27,11 @@ import {
   unread,
 } from "./attackers/http.ts";
 import { neighbour } from "./attackers/onslaught.ts";
-import { fullRedis } from "./full-redis.ts";
 import type { Attack } from "./witnesses.ts";
 import {
   escapedNames,
   fewFiles,
+  fullRedis,
   latestJourneys,
   pendingOfAnother,
   replacedKey,

@@ -9,8 +9,7 @@ import { scrape } from "../../support/http.ts";
 import { TestIssuer } from "../../support/issuer.ts";
 import type { ProcessLimits } from "../../support/pod-process.ts";
 import { instant, type Pids, residentBytes } from "../accounting.ts";
-import { Fleet, type FleetPod } from "../fleet.ts";
-import { DirectStage } from "../stages.ts";
+import { DirectStage, Fleet, type FleetPod } from "../fleet.ts";
 import {
   API_KEY_AGENTS,
   ATTACKERS,

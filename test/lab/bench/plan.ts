@@ -1,6 +1,6 @@
 import type { EarlierTree } from "../earlier-tree.ts";
 import { median } from "../report.ts";
-import { BEFORE, type Contender, type NodeArguments, SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
+import { BEFORE, type Contender, type NodeArguments, SYSTEM_TITLES, type SystemName } from "./systems.ts";
 
 /** What one run measures, and for how long. */
 export interface Plan {

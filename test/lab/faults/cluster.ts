@@ -10,10 +10,9 @@ import { clusterClient } from "../../support/test-redis.ts";
 import { until } from "../../support/until.ts";
 import { cut, failOver, loseShard, moveSlot, otherPrimary, promote, shardOf } from "../faults.ts";
 import type { ClusterFleet, FleetPod } from "../fleet.ts";
+import { slotOfAgent } from "../fleet.ts";
 import { KeyedCallers } from "../keyed-sends.ts";
-import { slotOfAgent } from "../stages.ts";
-import { exchanging, spared, untilRefusedTo } from "./looks.ts";
-import { type Fault, type Injected, over } from "./survive.ts";
+import { exchanging, type Fault, type Injected, over, spared, untilRefusedTo } from "./survive.ts";
 
 /** A slot of each of the first shards. */
 const ONE_OF_EACH = [0, 8000, 16_383];

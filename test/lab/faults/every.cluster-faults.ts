@@ -1,5 +1,4 @@
-import { Fleet } from "../fleet.ts";
-import { ClusterStage } from "../stages.ts";
+import { ClusterStage, Fleet } from "../fleet.ts";
 import { CLUSTER_FAULTS } from "./cluster.ts";
 import { injectAll } from "./inject.ts";
 

@@ -7,7 +7,7 @@ import { DriverProcess } from "../../connectors/driver-process.ts";
 import type { Frame } from "../../support/agent.ts";
 import { until } from "../../support/until.ts";
 import { use } from "../../support/use-relay.ts";
-import { slotOfAgent } from "../stages.ts";
+import { slotOfAgent } from "../fleet.ts";
 
 /** Of each shard more than one. */
 const NAMES = ["ada", "flo", "hal", "mia", "quy", "alice", "bob", "carol", "dave", "erin"];

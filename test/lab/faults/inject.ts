@@ -1,12 +1,10 @@
 import { afterAll, expect, test } from "@jest/globals";
 import { GuardedRelay } from "../../support/guarded-redis.ts";
 import { use } from "../../support/use-relay.ts";
-import { Fleet, type SingleFleet } from "../fleet.ts";
+import { Fleet, type SingleFleet, SingleStage, type Stage } from "../fleet.ts";
 import { describeMachine, machineText, markdownTable, median, textTable, writeDocument, writeJson } from "../report.ts";
-import { SingleStage, type Stage } from "../stages.ts";
-import { CLIENT_FAULTS } from "./clients.ts";
 import { REDIS_FAULTS } from "./redis.ts";
-import { SERVICE_FAULTS } from "./services.ts";
+import { CLIENT_FAULTS, SERVICE_FAULTS } from "./services.ts";
 import { type Fault, type Outcome, survive } from "./survive.ts";
 
 /** Every fault of one Redis that the relay is held against; a line of the table each. */

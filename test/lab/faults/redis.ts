@@ -3,8 +3,7 @@ import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
 import { cut, deaf, hangRedis, restartRedis, slow } from "../faults.ts";
 import type { FleetPod, SingleFleet } from "../fleet.ts";
-import { untilAnsweredSlowly, untilRefused } from "./looks.ts";
-import { type Fault, over } from "./survive.ts";
+import { type Fault, over, untilAnsweredSlowly, untilRefused } from "./survive.ts";
 
 const SLOW_MS = [100, 400] as const;
 /** Less than this waits in Redis for a pod that does not read, in the fault of that name. */

@@ -18,9 +18,17 @@ import {
   shardOf,
   slow,
 } from "../faults.ts";
-import { type ClusterFleet, Fleet, type FleetPod, nameOf, type SingleFleet } from "../fleet.ts";
+import {
+  type ClusterFleet,
+  ClusterStage,
+  Fleet,
+  type FleetPod,
+  nameOf,
+  type SingleFleet,
+  SingleStage,
+  slotOfAgent,
+} from "../fleet.ts";
 import { KeyedSend } from "../keyed-sends.ts";
-import { ClusterStage, SingleStage, slotOfAgent } from "../stages.ts";
 import { type Act, AGENTS, CONNECTORS, type Fault, FORGERIES, type Forgery, isFault } from "./actions.ts";
 
 /** Half of the agents sign with Ed25519, half with HMAC. */

@@ -5,7 +5,7 @@ import { type Answer, HttpClient } from "../../support/http.ts";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { KeyedSend } from "../keyed-sends.ts";
 import { GATEWAY, REPORTING, ROLLED, type SoakFleet, STEADY } from "./fleet.ts";
-import { AWAY_MS, type CALLS, TAKEOVER_SHARE } from "./plan.ts";
+import { AWAY_MS, type CALLS, TAKEOVER_SHARE } from "./verdict.ts";
 
 /** What comes to the relay in a soak: agents that talk and move, and callers over HTTP. */
 

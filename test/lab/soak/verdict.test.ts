@@ -1,7 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { isMet } from "../report.ts";
-import { ROLES } from "./fleet.ts";
-import { kindOf, type Sample } from "./memory.ts";
+import { kindOf, ROLES, type Sample } from "./fleet.ts";
 import { guardedShare, type Outcome, sectionsOf, thirds } from "./verdict.ts";
 
 const MINUTE_MS = 60_000;

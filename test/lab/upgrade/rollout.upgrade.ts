@@ -2,11 +2,9 @@ import { expect, test } from "@jest/globals";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { use } from "../../support/use-relay.ts";
 import { AGENTS } from "../faults/inject.ts";
-import { exchanging } from "../faults/looks.ts";
-import { type Fault, survive } from "../faults/survive.ts";
-import { Fleet, type FleetPod, type SingleFleet } from "../fleet.ts";
+import { exchanging, type Fault, survive } from "../faults/survive.ts";
+import { Fleet, type FleetPod, type SingleFleet, SingleStage } from "../fleet.ts";
 import { KeyedCallers, parties } from "../keyed-sends.ts";
-import { SingleStage } from "../stages.ts";
 import { RollingRelay } from "./previous-tree.ts";
 
 const CONNECTORS = 2;

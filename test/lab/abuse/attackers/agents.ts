@@ -6,8 +6,8 @@ import { Ledger, violations } from "../../../support/ledger.ts";
 import { frameOf } from "../../frames.ts";
 import { countsOf } from "../../report.ts";
 import { ABSENT, ISSUER, type Launch, RELAY_HOST, SENDERS, type Target } from "../target.ts";
+import type { Wire } from "./onslaught.ts";
 import { Onslaught, pour, registered, some, strands, untilOver, Voice } from "./onslaught.ts";
-import type { Wire } from "./wire.ts";
 
 /** Who has a key, and uses it as no agent does. */
 

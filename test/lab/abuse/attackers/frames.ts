@@ -3,8 +3,7 @@ import { deflateRawSync } from "node:zlib";
 import { CLOSE_CODES } from "relay-protocol/wire/close-codes.ts";
 import { frameOf } from "../../frames.ts";
 import { addressOf, type Launch, type Target } from "../target.ts";
-import { Onslaught, registered, some, strands, untilOver, Voice } from "./onslaught.ts";
-import { Wire } from "./wire.ts";
+import { Onslaught, registered, some, strands, untilOver, Voice, Wire } from "./onslaught.ts";
 
 /** One key over as many connections as one address may have: frames that no limit of one connection counts. */
 

@@ -3,8 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SURFACES } from "relay-protocol/contract/surfaces.ts";
 import { HTTP_LIMITS } from "relay-protocol/wire/limits.ts";
 import { API_KEY_AGENTS, FORWARDED, type Launch, type Target } from "../target.ts";
-import { type Onslaught, some, strands, untilOver } from "./onslaught.ts";
-import { drained, ended, openSocket } from "./wire.ts";
+import { drained, ended, type Onslaught, openSocket, some, strands, untilOver } from "./onslaught.ts";
 
 /** Requests in great number, each of which is answered. */
 

@@ -1,16 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Pids } from "../../accounting.ts";
 import { OrderedProcess } from "../../ordered-process.ts";
-import type { Place } from "./pod-acceptance.ts";
-import type { ReceivingOrder } from "./receiving-pod.ts";
-import type { Fill, Filled, Offer, Offered, SendingOrder } from "./sending-pods.ts";
+import type { Fill, Filled, Offer, Offered, Order, Place } from "./acceptance-pods.ts";
 
 const LOST_AFTER_MS = 5000;
+const PODS = new URL("acceptance-pods.ts", import.meta.url);
 
 /** Load on Redis alone: pods without websockets and signatures, in two processes, one that sends and one that receives. */
 export class AcceptanceLoad implements AsyncDisposable {
-  readonly #receiving = new OrderedProcess<ReceivingOrder>(new URL("receiving-pod.ts", import.meta.url));
-  readonly #sending = new OrderedProcess<SendingOrder>(new URL("sending-pods.ts", import.meta.url));
+  readonly #receiving = new OrderedProcess<Order>(PODS);
+  readonly #sending = new OrderedProcess<Order>(PODS);
   readonly #targets: readonly string[];
 
   private constructor(targets: readonly string[]) {
@@ -20,8 +19,8 @@ export class AcceptanceLoad implements AsyncDisposable {
   /** @param pods how many send. */
   static async start(place: Place, pods: number, targets: readonly string[]): Promise<AcceptanceLoad> {
     const load = new AcceptanceLoad(targets);
-    await load.#receiving.carryOut({ order: "open", ...place, targets });
-    await load.#sending.carryOut({ order: "open", ...place, pods });
+    await load.#receiving.carryOut({ order: "openReceiver", ...place, targets });
+    await load.#sending.carryOut({ order: "openSenders", ...place, pods });
     return load;
   }
 
@@ -44,7 +43,7 @@ export class AcceptanceLoad implements AsyncDisposable {
     await Promise.all([this.#sending[Symbol.asyncDispose](), this.#receiving[Symbol.asyncDispose]()]);
   }
 
-  async #send<Sent extends Filled>(order: SendingOrder): Promise<Sent> {
+  async #send<Sent extends Filled>(order: Order): Promise<Sent> {
     await this.#receiving.carryOut({ order: "beat" });
     const before = await this.#count();
     const sent = (await this.#sending.carryOut(order)) as Sent;

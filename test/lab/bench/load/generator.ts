@@ -1,11 +1,8 @@
 import type { Span } from "../../accounting.ts";
 import { OrderedProcess } from "../../ordered-process.ts";
-import type { Beat } from "./crowd.ts";
 import type { Speech } from "./dialects.ts";
-import type { Posts } from "./http.ts";
-import type { Pace, Paced } from "./pace.ts";
-import type { Carried, Press } from "./pairs.ts";
-import type { Order } from "./program.ts";
+import type { Carried, Pace, Paced, Press } from "./pairs.ts";
+import type { Beat, Order, Posts } from "./program.ts";
 
 /** The load generator's process, as the benchmark drives it. */
 export class Generator implements AsyncDisposable {

@@ -5,10 +5,18 @@ import { median, type Section, shown, times } from "../../report.ts";
 import { Generator } from "../load/generator.ts";
 import type { Carried } from "../load/pairs.ts";
 import { inRounds, PAIRS, type Plan } from "../plan.ts";
-import { SIGNINGS, type SigningAlgorithm, startAgentRelay } from "../systems/agent-relay.ts";
-import { startSystem } from "../systems/all.ts";
-import { RECEIVING, REDIS, SENDING, SYSTEM_TITLES, type SystemName } from "../systems/system.ts";
-import { warmPairs } from "./comparison.ts";
+import {
+  RECEIVING,
+  REDIS,
+  SENDING,
+  SIGNINGS,
+  type SigningAlgorithm,
+  SYSTEM_TITLES,
+  type SystemName,
+  startAgentRelay,
+  startSystem,
+} from "../systems.ts";
+import { warmPairs } from "./relay.ts";
 
 /** What agents cost that are there: their heartbeats, their memory, and what they cost others. */
 

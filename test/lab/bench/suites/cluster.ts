@@ -5,19 +5,21 @@ import { REDIS_LIMITS } from "relay-window/redis/redis-limits.ts";
 import { type Pids, type Span, totalCpu } from "../../accounting.ts";
 import { type Aim, median, type Section, shown, times } from "../../report.ts";
 import { AcceptanceLoad } from "../load/acceptance-load.ts";
+import type { Filled, Offered } from "../load/acceptance-pods.ts";
 import { Generator } from "../load/generator.ts";
 import type { Carried } from "../load/pairs.ts";
-import type { Filled, Offered } from "../load/sending-pods.ts";
 import { inRounds, type Plan } from "../plan.ts";
 import {
   type Bus,
   deployedRedis,
   PRIMARIES,
+  RECEIVING,
+  REDIS,
   redisCluster,
+  SENDING,
   startAgentRelay,
   unreplicatedCluster,
-} from "../systems/agent-relay.ts";
-import { RECEIVING, REDIS, SENDING } from "../systems/system.ts";
+} from "../systems.ts";
 
 /** What a Redis Cluster takes off one Redis, by CPU: two cores cannot saturate three primaries. */
 export async function clusterSections(plan: Plan): Promise<Section[]> {

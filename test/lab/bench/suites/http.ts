@@ -7,9 +7,7 @@ import { instant, type Pids, type Span, spanOf, totalCpu } from "../../accountin
 import { median, type Section, shown } from "../../report.ts";
 import { Generator } from "../load/generator.ts";
 import { inRounds, type Plan } from "../plan.ts";
-import { startGateway } from "../systems/agent-relay.ts";
-import { startBareKoa } from "../systems/peers.ts";
-import { REDIS } from "../systems/system.ts";
+import { REDIS, startBareKoa, startGateway } from "../systems.ts";
 
 const CONNECTIONS = 32;
 /** One API key is good for so many requests a minute. */

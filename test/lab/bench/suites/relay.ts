@@ -1,21 +1,20 @@
-import { median, type Section, shown } from "../../report.ts";
-import type { Paced } from "../load/pace.ts";
-import type { Carried } from "../load/pairs.ts";
-import { contendersOf, PAIRS, type Plan, titleOf } from "../plan.ts";
-import { REDIS } from "../systems/system.ts";
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { type Span, totalCpu } from "../../accounting.ts";
+import { type Aim, median, type Section, shown, times } from "../../report.ts";
+import { Generator } from "../load/generator.ts";
+import type { Carried, Paced } from "../load/pairs.ts";
+import { contendersOf, inTurn, PAIRS, type Plan, TARGETS, titleOf } from "../plan.ts";
 import {
-  aimsOf,
-  type Cell,
-  cellsOf,
-  costCells,
-  inTheSameRounds,
-  type Limits,
-  pacedPairs,
-  ratioCell,
-  shareOf,
-  type Trial,
-  warmPairs,
-} from "./comparison.ts";
+  type Contender,
+  RECEIVING,
+  REDIS,
+  SENDING,
+  type SystemUnderTest,
+  startAgentRelay,
+  startContender,
+} from "../systems.ts";
 
 /** By window. Source: docs/performance.md#aims. */
 const WINDOW_LIMITS: readonly Limits<Cell>[] = [
@@ -155,4 +154,219 @@ export async function rateSections(plan: Plan): Promise<Section[]> {
       data: cells,
     },
   ];
+}
+
+/** Ours beside its peers, under the same loads, in the same rounds. */
+
+/** What one system did in one round under one load: a window, or messages a second. */
+export type Cell<C extends Carried = Carried> = C & {
+  readonly system: Contender;
+  readonly round: number;
+  readonly load: number;
+};
+
+type Figure<C> = (cell: C) => number;
+
+/** µs of CPU for one delivered message, of all processes. */
+function costOf(cell: Carried): number {
+  return totalCpu(cell) / cell.delivered;
+}
+
+/** The same of one of them. */
+function shareOf(role: string): (cell: Span & { readonly delivered: number }) => number {
+  return ({ cpu, delivered }) => (cpu[role] ?? Number.NaN) / delivered;
+}
+
+/** Cells of a table: how many a second, and what one costs, in all and by process. */
+function costCells(cells: readonly Cell[]): string[] {
+  const over = (figure: Figure<Cell>) => shown(median(cells.map(figure)));
+  const perSecond = over(({ delivered, seconds }) => delivered / seconds);
+  return [perSecond, over(costOf), ...[SENDING, RECEIVING, REDIS].map((role) => over(shareOf(role)))];
+}
+
+function cellsOf<C extends Cell>(cells: readonly C[], system: Contender, load: number): C[] {
+  return cells.filter((cell) => cell.system === system && cell.load === load);
+}
+
+/** Ours to a peer's, round by round: what slowed a whole round slowed both. NaN where one was not measured. */
+export function ratio<C extends Cell>(
+  cells: readonly C[],
+  peer: Contender,
+  load: number,
+  figure: Figure<C> = costOf,
+  own: Contender = "agent-relay",
+): number {
+  const ours = new Map(cellsOf(cells, own, load).map((cell) => [cell.round, figure(cell)]));
+  const peers = cellsOf(cells, peer, load);
+  return median(peers.map((cell) => (ours.get(cell.round) ?? Number.NaN) / figure(cell)));
+}
+
+function ratioCell(cells: readonly Cell[], system: Contender, load: number): string {
+  return system === "agent-relay" ? "" : times(ratio(cells, system, load));
+}
+
+/** At most so many times what the best of some peers needs, by load. */
+interface Limits<C> {
+  readonly name: (load: number) => string;
+  readonly peers: readonly Contender[];
+  /** Ours, where it is not as it comes. */
+  readonly own?: Contender;
+  readonly figure?: Figure<C>;
+  readonly most: Readonly<Record<number, number>>;
+}
+
+/** The aims for which all was measured. The best peer is the one that is hardest on ours. */
+function aimsOf<C extends Cell>(limits: readonly Limits<C>[], cells: readonly C[]): Aim[] {
+  const all = limits.flatMap(({ name, peers, own, figure, most }) =>
+    Object.entries(most).map(([text, limit]): Aim => {
+      const load = Number(text);
+      const ratios = peers.map((peer) => ratio(cells, peer, load, figure, own));
+      return { name: name(load), value: Math.max(...ratios), most: limit };
+    }),
+  );
+  return all.filter(({ value }) => Number.isFinite(value));
+}
+
+/** One measurement, as every system goes through it. */
+export interface Trial<C extends Carried> {
+  readonly title: string;
+  readonly loads: readonly number[];
+  /** Connects all who talk through a system, and makes it warm. */
+  readonly warm: (under: SystemUnderTest) => Promise<Generator>;
+  readonly measure: (under: SystemUnderTest, generator: Generator, load: number) => Promise<C>;
+}
+
+/** A system that is up and warm. */
+interface Staged {
+  readonly system: Contender;
+  readonly under: SystemUnderTest;
+  readonly generator: Generator;
+}
+
+export async function inTheSameRounds<C extends Carried>(plan: Plan, trial: Trial<C>): Promise<Cell<C>[]> {
+  const cells: Cell<C>[] = [];
+  for (let round = 0; round < plan.rounds; round += 1) cells.push(...(await measureRound(plan, trial, round)));
+  return cells;
+}
+
+/**
+ * All systems are up, in processes that are new, and only one is under load at a time. They take turns load by load, so
+ * that what is compared was measured within seconds.
+ */
+async function measureRound<C extends Carried>(plan: Plan, trial: Trial<C>, round: number): Promise<Cell<C>[]> {
+  await using stack = new AsyncDisposableStack();
+  const staged: Staged[] = [];
+  for (const system of inTurn(contendersOf(plan), round)) {
+    const under = stack.use(await startContender(system, plan));
+    staged.push({ system, under, generator: stack.use(await trial.warm(under)) });
+  }
+  const cells: Cell<C>[] = [];
+  for (const load of trial.loads) {
+    for (const { system, under, generator } of staged) {
+      cells.push({ ...(await trial.measure(under, generator, load)), system, round, load });
+    }
+  }
+  for (const { system } of staged) {
+    const costs = cells.filter((cell) => cell.system === system).map((cell) => costOf(cell).toFixed(1));
+    plan.say(
+      `${trial.title}, round ${round + 1}, ${system}: ${costs.join(" / ")} µs an envelope at ${trial.loads.join(" / ")}`,
+    );
+  }
+  return cells;
+}
+
+/** A generator whose pairs are connected, and that has made the servers' code warm: they run what they compiled last. */
+export async function warmPairs(under: SystemUnderTest, { warmUpMs }: Plan, window: number): Promise<Generator> {
+  const generator = await connectedPairs(under);
+  await generator.press({ window, warmUpMs: 0, measureMs: 2 * warmUpMs, pids: under.pids });
+  return generator;
+}
+
+/** The same, warm by a schedule: nothing that was signed for another load stays, to grow old. */
+async function pacedPairs(under: SystemUnderTest, { warmUpMs }: Plan, perSecond: number): Promise<Generator> {
+  const generator = await connectedPairs(under);
+  await generator.pace({ perSecond, warmUpMs, measureMs: warmUpMs, pids: under.pids });
+  return generator;
+}
+
+async function connectedPairs({ speech, ports }: SystemUnderTest): Promise<Generator> {
+  const generator = await Generator.start(speech);
+  await generator.pair(ports, TARGETS);
+  return generator;
+}
+
+const WINDOW = 32;
+
+interface RawVerify {
+  readonly perSecond: number;
+  readonly cpuMicros: number;
+}
+
+export async function ed25519Sections(plan: Plan): Promise<Section[]> {
+  const measured: { raw: RawVerify; relay: Carried }[] = [];
+  for (let round = 0; round < plan.rounds; round += 1) {
+    // What the machine gives changes from second to second: the relay is held to what it gave before and after.
+    const before = await measureRaw(plan);
+    const relay = await measureSigned(plan);
+    const both = { raw: mean(before, await measureRaw(plan)), relay };
+    measured.push(both);
+    plan.say(
+      `ed25519, round ${round + 1}: ${shown(both.raw.perSecond)} raw, ${shown(perSecond(both.relay))} relayed/s`,
+    );
+  }
+  const over = (figure: (both: (typeof measured)[number]) => number) => median(measured.map(figure));
+  return [
+    {
+      title: "Ed25519",
+      about:
+        `Envelopes that agents signed with Ed25519, delivered as above at window ${WINDOW}, and the bare verification of ` +
+        "as many bytes by libsodium, on as many threads as a pod has, with the machine to itself, before it and after it.",
+      head: ["", "a second", "µs of CPU"],
+      rows: [
+        ["verified only", shown(over(({ raw }) => raw.perSecond)), shown(over(({ raw }) => raw.cpuMicros))],
+        [
+          "delivered",
+          shown(over(({ relay }) => perSecond(relay))),
+          shown(over(({ relay }) => totalCpu(relay) / relay.delivered)),
+        ],
+      ],
+      aims: [
+        {
+          name: "Ed25519 envelopes a second to libsodium's verifications alone",
+          value: over(({ raw, relay }) => perSecond(relay) / raw.perSecond),
+          least: 0.6,
+        },
+        {
+          name: "CPU of libsodium's verification to an Ed25519 envelope's",
+          value: over(({ raw, relay }) => (raw.cpuMicros * relay.delivered) / totalCpu(relay)),
+          least: 0.7,
+        },
+      ],
+      data: measured,
+    },
+  ];
+}
+
+function mean(one: RawVerify, other: RawVerify): RawVerify {
+  return {
+    perSecond: (one.perSecond + other.perSecond) / 2,
+    cpuMicros: (one.cpuMicros + other.cpuMicros) / 2,
+  };
+}
+
+function perSecond({ delivered, seconds }: Carried): number {
+  return delivered / seconds;
+}
+
+async function measureRaw({ measureMs }: Plan): Promise<RawVerify> {
+  const program = fileURLToPath(new URL("../peers/raw-verify.ts", import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [program, String(measureMs)]);
+  return JSON.parse(stdout);
+}
+
+async function measureSigned(plan: Plan): Promise<Carried> {
+  const { warmUpMs, measureMs, ours } = plan;
+  await using under = await startAgentRelay(ours, "ed25519");
+  await using generator = await warmPairs(under, plan, WINDOW);
+  return await generator.press({ window: WINDOW, warmUpMs, measureMs, pids: under.pids });
 }

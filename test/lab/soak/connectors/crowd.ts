@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { pythonProgram } from "../../../../deploy/local/python-program.mjs";
 import { MEMORY_PROBE } from "../../../support/pod-process.ts";
 import { residentBytes } from "../../accounting.ts";
-import { SEND_EVERY_MS, SEND_TIMEOUT_S } from "./plan.ts";
+import { SEND_EVERY_MS, SEND_TIMEOUT_S } from "./verdict.ts";
 
 /**
  * Between the soak and its processes of agents, of either language: JSON, a line each. The first line of a process's input

@@ -1,0 +1,3 @@
+import { FAULTS, surviveEach } from "./inject.ts";
+
+surviveEach(FAULTS.filter((fault) => !fault.isLong));
