@@ -395,7 +395,7 @@ const OPERATION: readonly Sabotage[] = [
   },
   {
     without: "no private key is overwritten, and others may not read it",
-    place: "deploy/keys/private-file.ts#writePrivateFile",
+    place: "deploy/keys/store.ts#writePrivateFile",
     becomes:
       'async (file, value) => { await using handle = await open(file, "w", 0o644); await handle.writeFile(JSON.stringify(value)); }',
     tests: ["test/local/issuers-command.test.ts"],
