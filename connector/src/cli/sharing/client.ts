@@ -34,27 +34,34 @@ export interface Holder {
 }
 
 /**
+ * Asks all sockets of the agent at once, so that several silent ones cost no more than one.
  * @param except the socket of this process.
- * @returns undefined when there is none, or one of another version, which is warned of.
+ * @returns undefined when no process is there, or one of another version alone, which is warned of.
  * @throws {Failure} `unreachable` when one is there and says nothing.
  */
 export async function findHolder(place: ControlPlace, except?: string): Promise<Holder | undefined> {
   const { agent, signal, warn } = place;
-  let isSilent = false;
-  for (const path of await socketPaths(place)) {
-    if (path === except || signal.aborted) continue;
-    const client = ControlClient.open(path, signal);
-    const late = AbortSignal.timeout(GREETING_MS);
-    const close = () => client.close();
-    late.addEventListener("abort", close);
+  const paths = (await socketPaths(place)).filter((path) => path !== except);
+  const clients = paths.map((path) => ControlClient.open(path, signal));
+  const others: JsonObject[] = [];
+  const greeted = clients.map(async (client): Promise<Holder> => {
     const greeting = await client.next();
-    late.removeEventListener("abort", close);
     if (greeting?.format === FORMAT) return { client, pid: Number(greeting.pid) };
-    close();
-    isSilent ||= late.aborted;
-    if (greeting !== undefined) warn(...otherVersion(agent, greeting));
-  }
-  if (isSilent && !signal.aborted) throw silent(agent);
+    if (greeting !== undefined) others.push(greeting);
+    throw new Error("It has not the connection.");
+  });
+  const late = AbortSignal.timeout(GREETING_MS);
+  let holder: Holder | undefined;
+  const closeOthers = () => {
+    for (const client of clients) if (client !== holder?.client) client.close();
+  };
+  late.addEventListener("abort", closeOthers);
+  holder = await Promise.any(greeted).catch(() => undefined);
+  late.removeEventListener("abort", closeOthers);
+  closeOthers();
+  if (holder !== undefined || signal.aborted) return holder;
+  for (const other of others) warn(...otherVersion(agent, other));
+  if (late.aborted) throw silent(agent);
   return undefined;
 }
 
@@ -83,9 +90,20 @@ export class ControlClient {
   static open(path: string, signal: AbortSignal): ControlClient {
     const socket = connect(path);
     const close = () => socket.destroy();
-    socket.setTimeout(ALIVE.silentMs, close);
+    // When this process itself was stopped, a timer fires before what came meanwhile is read: only the second time tells of silence.
+    let silences = 0;
+    const look = setInterval(() => {
+      silences += 1;
+      if (silences > 1) close();
+    }, ALIVE.lookMs);
+    socket.on("data", () => {
+      silences = 0;
+    });
     signal.addEventListener("abort", close);
-    socket.once("close", () => signal.removeEventListener("abort", close));
+    socket.once("close", () => {
+      clearInterval(look);
+      signal.removeEventListener("abort", close);
+    });
     if (signal.aborted) close();
     return new ControlClient(socket);
   }
@@ -126,11 +144,14 @@ export async function listenerTransport(place: ControlPlace): Promise<ListenerTr
   return holder && transportOver(holder.client, place.signal);
 }
 
+/** Of a request, as `serveRequestLines` writes them. */
+const ANSWERS: ReadonlySet<unknown> = new Set(["accepted", "reply", "receipt", "refused"]);
+
 function transportOver(client: ControlClient, signal: AbortSignal): ListenerTransport {
   const ask = async (request: object) => {
     client.write(request);
     const answer = await client.next();
-    if (answer === undefined) throw disconnected(signal);
+    if (answer === undefined || !ANSWERS.has(answer.event)) throw disconnected(signal);
     return resultOf(answer);
   };
   return {
@@ -151,7 +172,7 @@ function resultOf({ event, ref: _, ...members }: JsonObject): JsonObject {
 }
 
 function knownOutcome(value: unknown): "refused" | "unknown" {
-  return value === "unknown" ? value : "refused";
+  return value === "refused" ? value : "unknown";
 }
 
 function disconnected({ aborted }: AbortSignal): Failure {

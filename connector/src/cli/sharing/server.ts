@@ -16,8 +16,12 @@ const AWAY_MS = 2000;
 const MAX_UNREAD_BYTES = 8_388_608;
 /** Whoever does not take the last answers holds up no end. */
 const LAST_ANSWERS_MS = 1000;
+/** The answer to a line that is not taken. A client that waits for none ignores it. */
 const ENDING = jsonLine({
-  ...{ event: "refused", code: "unreachable", retry: "later", outcome: "refused" },
+  event: "refused",
+  code: "unreachable",
+  retry: "later",
+  outcome: "refused",
   message: "The process that has the agent's connection ends.",
   hint: "Nothing was sent: send it again.",
 });
@@ -100,12 +104,12 @@ export class ControlServer {
     };
     client.write(`${jsonLine({ event: "control", format: FORMAT, version: VERSION, pid: process.pid })}\n`);
     await serveRequestLines(lines, write, this.#connector, { bounded, follow }).catch(() => {});
-    // In answer to the lines that were not taken.
     if (client.writable) client.end(`${ENDING}\n`).resume();
   }
 
   /** Writes what comes over the connection from now on, and first which sessions wait for the agent. */
   #tell(client: Socket): void {
+    if (client.destroyed) return;
     const write = (line: string) => {
       client.write(`${line}\n`);
       if (client.writableLength > MAX_UNREAD_BYTES) client.destroy();

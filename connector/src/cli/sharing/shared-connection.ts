@@ -197,8 +197,8 @@ export class SharedConnection implements AgentConnection {
   }
 
   /**
-   * Opens the control socket before it connects. Of several processes that do so at once none connects that finds another's: the
-   * later one finds the earlier one's. @returns undefined when there is another.
+   * Opens the control socket before it connects. Of several processes that do so at once none connects that finds another's. Two
+   * that find each other both withdraw, and come again after different times. @returns undefined when there is another.
    */
   async #claim(takeOver: boolean): Promise<Own | undefined> {
     const { place, mayFollow, open } = this.#options;
@@ -252,6 +252,7 @@ export class SharedConnection implements AgentConnection {
     this.#setState({ status: "connecting" });
   }
 
+  /** Calls that wait go on over it, and so do later ones, also where one before it was not lost. */
   #use(via: Connector | FollowedConnection): void {
     this.#via.resolve(via);
     this.#via = Promise.withResolvers();

@@ -29,8 +29,8 @@ export function controlPlace(agent: string, websocketUrl: string, io: Io, report
   return { agent, websocketUrl, signal: io.signal, warn };
 }
 
-/** How often a process says over each of its control sockets that it is there, and the silence that tells that it is not. */
-export const ALIVE = { everyMs: 3000, silentMs: 10_000 };
+/** How often a process says over its control socket that it is there, and how often its clients look whether it has. */
+export const ALIVE = { everyMs: 3000, lookMs: 5000 };
 
 /**
  * Of the lines: processes that differ in it share no connection. A member that an older process would refuse or ignore raises it.
