@@ -77,8 +77,8 @@ export function unexpectedWord(command: string, takes: string, word: string): Fa
 function refuseSecrets(args: string[]): void {
   if (!args.some((arg) => SECRET_OPTION.test(arg) || SECRET_VALUE.test(arg))) return;
   throw usageError(
-    "A secret is not allowed on the command line: every user of this machine can read it there, and the shell records it.",
-    "Put it into a key file (--key FILE, made by: relay keygen), or into RELAY_PRIVATE_KEY, RELAY_SECRET or RELAY_API_KEY. Treat this one as leaked.",
+    "A secret is not allowed on the command line. Every user of this machine can read it there, and the shell records it.",
+    "Treat this one as leaked. Put a new one into a key file (relay keygen), or into RELAY_PRIVATE_KEY, RELAY_SECRET or RELAY_API_KEY.",
   );
 }
 
@@ -142,7 +142,7 @@ export function targetOf(word: string): string {
   if (AGENT_ID.test(AGENT_SCHEME + word)) return AGENT_SCHEME + word;
   const problem = agentIdProblem(word);
   if (problem === undefined) return word;
-  throw usageError(`The target ${problem}.`, "Name it first, such as agent://bob.");
+  throw usageError(`The target ${problem}.`, "Name the target as the first word, for example agent://bob.");
 }
 
 /** The option `--wait-online`. */
@@ -170,7 +170,7 @@ export async function readPayload(word: string | undefined, io: Input): Promise<
 async function payloadText(word: string | undefined, io: Input): Promise<string> {
   if (word !== undefined && word !== "-") return word;
   if ((io.stdin as { isTTY?: boolean }).isTTY && word === undefined)
-    throw usageError("The payload is missing: give it as the second word, or pipe it in.");
+    throw usageError("The payload is missing. Give it as the second word, or pipe it in.");
   return await readInput(io);
 }
 
@@ -181,7 +181,7 @@ function payloadOf(given: string): JsonObject {
   } catch {
     // Reported below, without the text.
   }
-  throw usageError("The payload is not a JSON object.", `Quote it as one word, such as '{"message":"Hello"}'.`);
+  throw usageError("The payload is not a JSON object.", `Quote it as one word, for example '{"message":"Hello"}'.`);
 }
 
 interface HttpAddress {
@@ -200,7 +200,7 @@ export function httpAddress(text: string, names: readonly string[]): HttpAddress
   if (isLoopback(host) || names.length > 0) return { host, port };
   throw usageError(
     "--http listens for this machine only.",
-    "For others name it as they do, with --http-name, and put TLS in front of it: the token is readable on the way.",
+    "To serve other machines, add --http-name with the name that they use. Put TLS in front, because the token is readable on the way.",
   );
 }
 

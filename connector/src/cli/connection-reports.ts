@@ -118,10 +118,10 @@ function reportNotice(notice: Notice, reporter: Reports): void {
 
 /** The notice does not tell which requests were delivered. */
 const DECIDE =
-  "relay approve or relay reject decides one whose request you received. Of one that was requested while you were away you know only the id: ask its requester to request again, and decide that one.";
+  "Decide a session whose request you received with relay approve or relay reject. If a session was requested while you were away, ask its requester to request it again.";
 
 const REPLACE_CREDENTIAL =
-  "Have its issuer issue another (relay issue; 61 seconds after a revocation) and put it into the key file (relay credential). A command that still runs takes it from there; one that has ended is to be started again.";
+  "Have its issuer issue another (relay issue; 61 seconds after a revocation) and put it into the key file (relay credential). A command that still runs reads it from there. Start a command again that has ended.";
 
 /** Source: docs/protocol.md#keys. */
 const OF_LISTED_KEY = "key_revoked_or_expired";

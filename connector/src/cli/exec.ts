@@ -32,7 +32,7 @@ export async function runForDelivery(delivery: Delivery, options: ExecOptions, i
   const reportFailure = (text: string) =>
     reporter.report("exec_failed", text, { envelope_id: delivery.envelope.id }, "yellow");
   const slow = () => {
-    const text = `The program for ${delivery.envelope.id} still runs after ${slowAfterMs / 1000} s: what comes meanwhile waits for its end.`;
+    const text = `The program for ${delivery.envelope.id} still runs after ${slowAfterMs / 1000} s. Later deliveries wait for its end.`;
     reporter.report("exec_slow", text, { envelope_id: delivery.envelope.id }, "yellow");
   };
   const timer = setTimeout(slow, slowAfterMs);
@@ -58,8 +58,8 @@ export async function runForDelivery(delivery: Delivery, options: ExecOptions, i
 
 /** Whoever prints a reply to a request may believe that it was decided. */
 function undecided({ envelope, sessionId }: Delivery): string {
-  const what = `What the program for ${envelope.id} printed was not sent: a session.request is decided, not replied to.`;
-  return `${what} Use relay approve ${sessionId}, or relay reject.`;
+  const what = `The output of the program for ${envelope.id} was not sent, because a session.request gets a decision and no reply.`;
+  return `${what} Run relay approve ${sessionId}, or relay reject.`;
 }
 
 /** A JSON object as it is, any other text as a message; undefined for no output. Throws `frame_too_large`. */

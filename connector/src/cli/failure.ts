@@ -58,24 +58,25 @@ const HINTS: Readonly<Record<string, string>> = {
   recipient_unknown:
     "Check its id. It has to have been online with a credential: --wait-online waits for that, then seals again.",
   recipient_unverified:
-    "Put the record of the target's issuer into trusted_issuers of the key file, unless the message names another reason; a relay listen takes it by --trust, too.",
+    "If the message names no other reason, put the record of the target's issuer into trusted_issuers of the key file. A relay listen also takes it with --trust.",
   recipient_unsealable: "The target's owner has a credential with a sealing key issued, and registers with it.",
   unverified_delivery:
-    "Put the record of the sender's issuer into trusted_issuers of the key file, or give it, or that of a gateway, by --trust.",
+    "Put the record of the sender's issuer into trusted_issuers of the key file, or give it with --trust. --trust also takes a gateway's key.",
   unopenable_delivery:
     "The key file needs the sealing key that the sender found in the credential, and the record of the sender's issuer in trusted_issuers.",
-  stale_delivery: "The relay delivers at once: it, or somebody before it, kept the envelope. --max-age is the limit.",
+  stale_delivery:
+    "A relay delivers at once, so the relay or somebody before it kept the envelope. --max-age sets the limit.",
   key_revoked:
-    "Have an issuer issue another credential (relay issue), and put it into the key file (relay credential); or have the relay's operator list another key (relay keygen, npm run keys -- add).",
+    "Have an issuer issue another credential (relay issue) and put it into the key file (relay credential). For a listed key, make another one (relay keygen) and have the relay's operator add it.",
   bad_signature: "Check that the private key belongs to the key id.",
   queue_full: "Wait for answers to earlier ones before you send the next.",
   target_not_online: "Send it again when the target is online; --wait-online waits for that.",
   unknown_key:
-    "Its operator issues a credential for the record that relay keygen or relay init made (relay issue), which relay credential puts into the key file; or lists the key: npm run keys -- add record.json",
+    "Give the relay's operator the record that relay keygen or relay init made. The operator adds it (npm run keys -- add record.json), or issues a credential for it (relay issue). relay credential puts that into the key file.",
   not_a_relay:
-    "Check --url or RELAY_URL; where the relay answers over HTTP at another address, RELAY_HTTP_URL says it. --take-over goes on without, and ends the connection of whoever has the agent.",
+    "Check --url or RELAY_URL. If the relay answers over HTTP at another address, set RELAY_HTTP_URL. --take-over goes on without HTTP, and ends the agent's connection elsewhere.",
   superseded_elsewhere:
-    "Stop the other, or end it with --take-over. Commands share the connection of a relay listen or relay mcp of the same user on this machine (relay send, ask, request, approve, reject), and no other.",
+    "Stop the other process, or end its connection with --take-over. relay send, ask, request, approve and reject share a connection only with a relay listen or relay mcp of the same user on this machine.",
 };
 
 /** What to do about an error of the library, in the words of the command line. */

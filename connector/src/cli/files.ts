@@ -93,7 +93,7 @@ export async function writePrivateFile(file: string, value: object): Promise<voi
 export async function writePrivateText(file: string, text: string): Promise<void> {
   await write(file, text, async (error) => {
     if (error.code !== "EEXIST") throw notWritable(file, error);
-    throw new Failure("failed", `${file} exists already; it was not changed.`, await hintOfTaken(file));
+    throw new Failure("failed", `${file} exists already. It was not changed.`, await hintOfTaken(file));
   });
 }
 
@@ -142,7 +142,7 @@ async function giveAccessOf(file: string, to: FileHandle): Promise<void> {
   const [{ uid, gid, mode }, own] = [await stat(file), await to.stat()];
   if (uid !== own.uid || gid !== own.gid) {
     await to.chown(uid, gid).catch(() => {
-      const said = `${file} belongs to user ${uid} and group ${gid}, and this user (${own.uid}) cannot give them the file that would take its place; it was not changed.`;
+      const said = `${file} belongs to user ${uid} and group ${gid}, and this user (${own.uid}) cannot give a new file to them. It was not changed.`;
       throw new Failure("failed", said, "Run the command as that user, or as root.");
     });
   }
@@ -152,11 +152,11 @@ async function giveAccessOf(file: string, to: FileHandle): Promise<void> {
 /** A shell that writes standard output to the key file itself has emptied it before the command began. */
 async function hintOfTaken(file: string): Promise<string> {
   const found = await stat(file).catch(() => undefined);
-  if (found === undefined) return "It is a link to a file that cannot be read: remove the link, or make that file.";
+  if (found === undefined) return "It is a link to a file that cannot be read. Remove the link, or make that file.";
   if (found.size > 0) {
-    return "Choose another name with --out, or move the old file away. A file that standard output was sent to is empty now: relay keygen with the agent and the file of a key prints its record again.";
+    return "Choose another name with --out, or move the old file away. If you sent standard output to a file, that file is empty now. To print the record of a key again, run relay keygen with its agent and its key file.";
   }
-  return "It is empty: was standard output sent to it? That is for the public record, under another name. Remove the empty file.";
+  return "It is empty, perhaps because standard output was sent to it. Remove it, and send standard output to a file of another name.";
 }
 
 function notWritable(file: string, { code }: NodeJS.ErrnoException): Failure {

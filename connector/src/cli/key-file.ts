@@ -66,7 +66,7 @@ export async function readKeyFile(file: string): Promise<SigningAgent> {
 /** What the file has by now: its keys may be others than before. @throws {Failure} `invalid_credential`. */
 async function presentIn({ credential }: SigningAgent, file: string): Promise<CredentialWithKeys> {
   if (credential !== undefined) return await credential();
-  throw mismatch(`The key file ${file} has no credential any more.`);
+  throw mismatch(`The key file ${file} no longer has a credential.`);
 }
 
 /** The members of the file, unchecked. @throws {Failure} `invalid_key`. */
@@ -77,7 +77,7 @@ export async function readKeyRecord(file: string): Promise<JsonObject> {
   };
   // Nobody may ever write to a named pipe, and nothing ends a read of one.
   const isReadable = GIVEN.test(file) || (await stat(file).catch(unreadable)).isFile();
-  if (!isReadable) throw invalid(`${origin} is no regular file.`);
+  if (!isReadable) throw invalid(`${origin} is not a regular file.`);
   const bytes = await readFile(file).catch(unreadable);
   return membersOf(jsonOf(textIn(bytes, origin, INVALID), () => invalid(`${origin} is not JSON.`)));
 }
@@ -124,7 +124,7 @@ const UNUSABLE = {
 async function credentialIn(record: JsonObject, agent: string, origin: string): Promise<Credential | undefined> {
   if (record.credential === undefined) return undefined;
   const credential = await readCredential(record.credential);
-  if (credential === undefined) throw mismatch(`${origin} has a credential that is none.`);
+  if (credential === undefined) throw mismatch(`${origin} has a member credential that is not a credential.`);
   if (credential.agent !== agent) throw mismatch(`${origin} has a credential for ${credential.agent}.`);
   if (credential.publicKey !== okpKeyOf("Ed25519", record.private_key)?.publicKey)
     throw mismatch(`${origin} has a credential for another key.`);
@@ -133,7 +133,7 @@ async function credentialIn(record: JsonObject, agent: string, origin: string): 
 
 function sealingKeysIn({ sealing_key: given = [] }: JsonObject, origin: string): SealingKeyPair[] {
   const pairs = sealingKeysOf(given);
-  if (pairs === undefined) throw invalid(`${origin} has a sealing_key that is none.`);
+  if (pairs === undefined) throw invalid(`${origin} has a sealing_key that is not an X25519 key, or a list of them.`);
   return pairs;
 }
 
@@ -145,16 +145,20 @@ function trustedIssuersIn({ trusted_issuers: given = [] }: JsonObject, origin: s
 function acceptFromIn({ accept_from: given }: JsonObject, origin: string): readonly string[] | undefined {
   if (given === undefined || isAcceptFrom(given)) return given;
   throw invalid(
-    `${origin} has an accept_from that is no list of at most 50 agent ids, agent://<prefix>.*, or issuer:<name>.`,
+    `${origin} has an accept_from that is not a list of at most 50 agent ids, agent://<prefix>.* or issuer:<name>.`,
   );
 }
 
 function invalid(message: string): Failure {
-  return new Failure(INVALID, message, "relay keygen --help shows what a key file looks like.");
+  return new Failure(INVALID, message, "relay keygen makes a key file. CLI.md#key-file lists its members.");
 }
 
 function mismatch(message: string): Failure {
-  return new Failure("invalid_credential", message, "Put the right one into the file: relay credential --help.");
+  return new Failure(
+    "invalid_credential",
+    message,
+    "Put the credential of this key into the file with relay credential.",
+  );
 }
 
 /** Who a command acts as. */
@@ -213,7 +217,7 @@ async function fromEnvironment(env: Io["env"]): Promise<Identity> {
 function noKey(): Failure {
   return new Failure(
     "invalid_key",
-    "No key was given.",
+    "The command needs a key, and none was given.",
     "Name a key file with --key or RELAY_KEY_FILE. Make one with: relay keygen --agent agent://<name>",
   );
 }
@@ -221,7 +225,7 @@ function noKey(): Failure {
 function noAgent(): Failure {
   return new Failure(
     "invalid_key",
-    "RELAY_API_KEY is set, and no agent to send as.",
+    "RELAY_API_KEY is set, but nothing names the agent to send as.",
     "Set RELAY_AGENT=agent://<name> to an agent that the API key may act for, or name a key file.",
   );
 }

@@ -50,7 +50,10 @@ export async function readPublicKeys(file: string, io: Input): Promise<PublicKey
   const { alg, public_key, sealing_public_key: sealingKey, agents = [] } = membersOf(record);
   const isKey = alg === "ed25519" && typeof public_key === "string" && Array.isArray(agents) && more.length === 0;
   if (!isKey || (sealingKey !== undefined && typeof sealingKey !== "string")) {
-    throw usageError(`${file} is not the public record of one Ed25519 key.`, "relay keygen prints it.");
+    throw usageError(
+      `${file} is not the public record of one Ed25519 key.`,
+      "Give the record that relay keygen printed.",
+    );
   }
   return { publicKey: public_key, sealingKey, agents };
 }
@@ -66,10 +69,13 @@ function trustedKeyOf(record: unknown): TrustedKey | undefined {
 
 function notOfIssuers(file: string, record: unknown): Failure {
   if (membersOf(record).private_key === undefined)
-    return usageError(`${file} holds something else than records of issuers.`, "relay issuer new prints one.");
+    return usageError(
+      `${file} holds something other than records of issuers.`,
+      "relay issuer new prints such a record.",
+    );
   return usageError(
-    `${file} is private.`,
-    "Give the public record of the issuer, as relay issuer new printed it; or an agent's key file, for its trusted_issuers, with --key.",
+    `${file} holds a private key.`,
+    "Give the public record that relay issuer new printed. Give a key file with --key: its trusted_issuers count.",
   );
 }
 
@@ -119,7 +125,7 @@ function noIssuer(file: string): Failure {
   return new Failure(
     "invalid_key",
     `${file} is not the private file of an issuer.`,
-    "Make one with: relay issuer new --issuer <name>. What it prints is the public record, which cannot sign.",
+    "relay issuer new writes the private file, <name>.issuer.json. It prints the public record, which cannot sign.",
   );
 }
 
@@ -163,7 +169,7 @@ function invalid(): Failure {
   return new Failure(
     "invalid_key",
     "A file of --trust contains an invalid record.",
-    "Each file contains one public record, as relay keygen and relay issuer new print them and gateway_keys of the signing manifest has them, or a list of them.",
+    "Each file holds one public record or a list of them. relay keygen and relay issuer new print such records, and gateway_keys of the signing manifest has them.",
   );
 }
 
@@ -199,7 +205,11 @@ const TOKEN = /^eyJ[\w-]*\.[\w-]+\.[\w-]+$/;
 export async function readToken(word: string, io: Input): Promise<Credential> {
   const credential = await readCredential(TOKEN.test(word) ? word : tokenIn(await readText(word, io)));
   if (credential !== undefined) return credential;
-  throw new Failure("invalid_credential", "This is not a credential: malformed.", "relay issue prints one.");
+  throw new Failure(
+    "invalid_credential",
+    "This is not a credential (malformed).",
+    "Give the line that relay issue printed, or a file that holds it.",
+  );
 }
 
 function tokenIn(text: string): unknown {
@@ -218,6 +228,6 @@ export const CREDENTIAL_REASONS: Readonly<Record<CredentialReason, string>> = {
   not_yet_valid: "its term, or that of its issuer's key, has not begun",
   revoked: "its issuer revoked what it had issued by then",
   agent_not_allowed: "its issuer does not speak for its agent",
-  key_mismatch: "it is of another key",
+  key_mismatch: "it is for another key",
   wrong_relay: "it is for another relay",
 };

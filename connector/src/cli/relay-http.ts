@@ -62,8 +62,8 @@ export class RelayHttp {
 
   /** What corrects the address that is asked over HTTP. */
   get addressHint(): string {
-    if (this.httpUrl !== undefined) return "Check RELAY_HTTP_URL, which names this address.";
-    return "Correct the host, port and path of --url or RELAY_URL. If that has the websocket alone, set RELAY_HTTP_URL to the relay's HTTP address.";
+    if (this.httpUrl !== undefined) return "Check RELAY_HTTP_URL, which holds this address.";
+    return "Correct the host, port and path of --url or RELAY_URL. If only the websocket is at that address, set RELAY_HTTP_URL to the relay's HTTP address.";
   }
 
   /** @throws {Failure} `unreachable`, or `aborted`, with the outcome of a POST. Resolves with any HTTP answer. */
@@ -75,7 +75,7 @@ export class RelayHttp {
       if (error instanceof AnswerTooLarge) return { status: error.status, headers: error.headers, body: {} };
       const isPost = asked.method === "POST";
       if (!this.#signal.aborted) throw this.#unreachable(error as FailedRequest, isPost);
-      if (isPost) throw new Failure("aborted", "Interrupted.", "It may have arrived.", { outcome: "unknown" });
+      if (isPost) throw new Failure("aborted", "Interrupted.", "The request may have arrived.", { outcome: "unknown" });
       throw new Failure("aborted", "Interrupted.", "Nothing more was sent.");
     }
   }
@@ -141,7 +141,7 @@ export class RelayHttp {
   #unreachable(failed: FailedRequest, isPost: boolean): Failure {
     const { why, hint, retry, retryAfterMs } = networkErrorOf(failed);
     const isHttp = this.httpUrl === undefined && !this.url.startsWith("ws");
-    const where = isHttp ? "The relay's address is that of --url or RELAY_URL." : this.addressHint;
+    const where = isHttp ? "--url or RELAY_URL sets the address." : this.addressHint;
     const outcome = wasNeverSent(failed) ? "refused" : "unknown";
     const told = withAuthorities({ message: `The relay at ${this.baseUrl} is not reachable: ${why}.`, hint });
     // A proxy, or an authority that is not trusted, is no fault of the address.

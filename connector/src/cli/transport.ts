@@ -152,10 +152,9 @@ function notRegistered({ websocketUrl }: RelayHttp, { message, cause, hint }: Re
 
 /** Refusals that leave open whether the relay has accepted the request. Source: docs/protocol.md#errors. */
 const UNDECIDED: ReadonlySet<string> = new Set(["unavailable", "internal_error", "idempotency_in_progress"]);
-const API_KEY_HINT =
-  "Correct RELAY_API_KEY, which goes before the agent's own key, or unset it to send under that one.";
+const API_KEY_HINT = "Correct RELAY_API_KEY, or unset it to send with the agent's own key.";
 const UNDECIDED_HINT =
-  "The relay may have accepted it. What a new command sends counts as another one, under an Idempotency-Key of its own: ask the target before you send it again.";
+  "The relay may have accepted it. A new command sends it as another message, with its own Idempotency-Key. So ask the target before you send it again.";
 
 type GatewayRequest = ControlRequest & { readonly from: string };
 

@@ -162,7 +162,7 @@ async function receiveHello(url: string): Promise<HelloFrame> {
       new Failure(
         "unreachable",
         `The websocket at ${url} ${why}.`,
-        "A proxy in between must pass websocket upgrades; the relay refuses them when its connection limit is reached.",
+        "A proxy in between must pass websocket upgrades. The relay also refuses them when it has too many connections.",
       ),
     );
   const socket = new Socket(url, true, {
@@ -186,9 +186,10 @@ function checkClock({ aheadMs, maxClockSkewMs }: HelloInfo): string {
   const seconds = (Math.abs(aheadMs) / 1000).toFixed(1);
   const text = `this machine's clock is ${seconds} s ${aheadMs < 0 ? "behind" : "ahead of"} the relay's`;
   if (Math.abs(aheadMs) < NOTABLE_SKEW_MS) return text;
-  const hint = "Set this machine's clock (NTP). This package corrects for it; other programs that sign here do not.";
+  const hint =
+    "Set this machine's clock (NTP). This package corrects for it, but other programs that sign here do not.";
   if (Math.abs(aheadMs) <= maxClockSkewMs) return `${text}, which is allowed. ${hint}`;
-  throw new Failure("clock_skew", `${text}: more than ${maxClockSkewMs / 1000} s.`, hint);
+  throw new Failure("clock_skew", `${text}. The relay allows ${maxClockSkewMs / 1000} s.`, hint);
 }
 
 /** Has the relay check a signed heartbeat, or a register with the credential; it has no effect there. Source: docs/protocol.md#self-test. */
@@ -218,8 +219,8 @@ async function badSignature(text: string, { body }: Answer): Promise<Failure> {
   const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
   const hint =
     body.canonical_sha256 === hex
-      ? "The relay checked the same text: the private key in the key file is not that of its key_id."
-      : "The relay checked another text than was signed here: a proxy in between changes requests, or the versions differ.";
+      ? "The relay checked the same text, so the private key in the key file does not belong to its key_id."
+      : "The relay checked another text than was signed here. A proxy may change requests, or the versions differ.";
   return new Failure("bad_signature", "The signature does not match the envelope.", hint, {
     retry: knownRetry(body.retry),
   });

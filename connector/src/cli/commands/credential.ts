@@ -20,7 +20,7 @@ export const credential: Command = {
     const { values, positionals } = readArguments(args, OPTIONS);
     const [word, ...more] = positionals;
     const file = values.key ?? (io.env.RELAY_KEY_FILE || undefined);
-    if (word === undefined || more.length > 0) throw usageError("credential takes one word: the file, or -.");
+    if (word === undefined || more.length > 0) throw usageError("credential takes one word, the file or -.");
     if (file === undefined) throw usageError("Name the agent's key file: --key FILE.");
 
     const given = await readToken(word, io);
@@ -34,11 +34,11 @@ export const credential: Command = {
     const pinned = issuers.find((record) => record.issuer === issuer);
     if (pinned !== undefined && !speakFor(pinned.agents, agent)) {
       throw usageError(
-        `${issuer} does not speak for ${agent}: by its record it speaks for ${pinned.agents.join(", ")}.`,
+        `${issuer} does not speak for ${agent}. By its record it speaks for ${pinned.agents.join(", ")}.`,
       );
     }
     if (Object.keys(keys).length + gateways.length > 0)
-      throw usageError("--trust takes records of issuers here, and no keys.");
+      throw usageError("--trust takes records of issuers here, not keys.");
 
     const kept = rotated(sealingKeys, given, await readCredential(before.credential), Date.now());
     const sealing = kept.length > 0 && { sealing_key: sealingKeyListOf(kept) };

@@ -65,7 +65,7 @@ async function sessionOf(id: string, http: RelayHttp, agent: string, reporter: R
   if (session.requester === agent) {
     throw new Failure(
       "not_your_session",
-      `${agent} requested this session: only its target decides it.`,
+      `${agent} requested this session itself. Only its target can decide it.`,
       "Wait for the decision, or decide with the key file of the target.",
     );
   }
@@ -76,8 +76,8 @@ async function sessionOf(id: string, http: RelayHttp, agent: string, reporter: R
 function notReceived({ requester }: JsonObject, agent: string): Failure {
   return new Failure(
     "request_not_received",
-    `${agent} was not online and did not receive this request: to approve it would count for nothing.`,
-    `Keep the agent online with relay listen, have ${requester} request again, and approve that one; relay reject ends this one.`,
+    `${agent} was not online and did not receive this request, so an approval would not count.`,
+    `Keep the agent online with relay listen, have ${requester} request a session again, and approve that one. relay reject ends this one.`,
     { retry: "never" },
   );
 }

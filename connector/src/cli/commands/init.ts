@@ -39,7 +39,7 @@ export const init: Command = {
     const keyFile = values.key ?? (io.env.RELAY_KEY_FILE || undefined);
     const named = values["trust-issuer"] ?? [];
     if (keyFile && named.length > 0)
-      throw usageError("--trust-issuer is for a key that is made: a key file has trusted_issuers of its own.");
+      throw usageError("--trust-issuer is for a new key. A key file has its own trusted_issuers.");
     const { key, trusted } = keyFile
       ? { key: await givenProjectKey(folder, keyFile, values.agent), trusted: [] }
       : await newKey(newProjectAgent(folder, values.agent), http, named);
@@ -207,7 +207,10 @@ function newProjectAgent(folder: string, agent = AGENT_SCHEME + basename(resolve
 async function givenProjectKey(folder: string, file: string, agent?: string): Promise<ProjectKey> {
   const known = await readKeyFile(file);
   if (agent !== undefined && agent !== known.agent)
-    throw usageError("The key is another agent's than --agent.", "Leave out --agent, or --key and RELAY_KEY_FILE.");
+    throw usageError(
+      "The key file belongs to another agent than --agent.",
+      "Leave out --agent, or leave out --key and RELAY_KEY_FILE.",
+    );
   const path = relative(resolve(folder), resolve(file)).split(sep).join("/");
   const isInside = !path.startsWith("../") && !isAbsolute(path);
   const ignored = isInside ? ignoring(path) : "";
@@ -242,7 +245,7 @@ export async function relayIssuers(http: RelayHttp, names: readonly string[]): P
     throw new Failure(
       "not_found",
       `The relay at ${http.baseUrl} admits no issuer of this name.`,
-      admitted.length === 0 ? "It admits none." : `It admits ${admitted.map(({ issuer }) => issuer).join(", ")}.`,
+      admitted.length === 0 ? "It admits no issuer." : `It admits ${admitted.map(({ issuer }) => issuer).join(", ")}.`,
       { retry: "fix" },
     );
   });
@@ -313,8 +316,8 @@ async function refuseToOverwrite(folder: string, names: readonly string[]): Prom
   if (inTheWay.length === 0) return;
   throw new Failure(
     "failed",
-    `In the way, in ${folder}: ${inTheWay.join(", ")}. Nothing was written.`,
-    "Name an empty or a new folder: relay init <folder>. No file is overwritten.",
+    `These files exist already in ${folder}: ${inTheWay.join(", ")}. Nothing was written.`,
+    "Name an empty or a new folder: relay init <folder>.",
   );
 }
 

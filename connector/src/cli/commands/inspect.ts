@@ -17,7 +17,7 @@ export const inspect: Command = {
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, BELIEVED);
     const [word, ...more] = positionals;
-    if (word === undefined || more.length > 0) throw usageError("inspect takes one word: a credential, or its file.");
+    if (word === undefined || more.length > 0) throw usageError("inspect takes one word, a credential or its file.");
     const credential = await readToken(word, io);
     const verdict = await verdictOn(credential, await readBelieved(values, io));
     const lines = values.json ? [jsonLine(membersOf(credential, verdict))] : linesOf(credential, verdict);
@@ -74,8 +74,8 @@ function verdictText(verdict: Verdict): string | Styled {
   if (verdict === "holds")
     return styled("green", "It holds now, unless it was revoked after its issuer's record was copied.");
   if (verdict === "unchecked")
-    return "Its signature was not checked: name the issuer with --issuer, or who pins it with --key.";
-  return styled("red", `It does not hold: ${verdict}, ${CREDENTIAL_REASONS[verdict]}.`);
+    return "Its signature was not checked. Name its issuer with --issuer, or a key file that trusts the issuer with --key.";
+  return styled("red", `It does not hold (${verdict}): ${CREDENTIAL_REASONS[verdict]}.`);
 }
 
 function isoOf(time: number): string {

@@ -42,7 +42,8 @@ export const issue: Command = {
 
     const claims = { agent, publicKey, sealingKey, audience, days };
     const { token, keyId, expiresAt } = await issueCredential(issuer, claims).catch((error) => {
-      if (error instanceof TypeError) throw usageError("No valid credential can say this.", "Check --key and --aud.");
+      if (error instanceof TypeError)
+        throw usageError("A credential cannot hold these values.", "Check --key and --aud.");
       throw error;
     });
     const until = new Date(expiresAt).toISOString();
@@ -61,7 +62,7 @@ export const issue: Command = {
 /** No relay and no agent that knows the issuer would believe it. */
 function speaksForOthers({ issuer, agents = [] }: SigningIssuer, agent: string): Failure {
   return usageError(
-    `${issuer} does not speak for ${agent}: it speaks for ${agents.join(", ")}.`,
-    "An issuer that does is made with: relay issuer new --issuer <name> --agents <agent>.",
+    `${issuer} does not speak for ${agent}. It speaks for ${agents.join(", ")}.`,
+    "Make an issuer that does with relay issuer new --issuer <name> --agents <agent>.",
   );
 }

@@ -29,7 +29,7 @@ export const issuer: Command = {
   ],
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, OPTIONS);
-    if (positionals.length !== 1 || positionals[0] !== "new") throw usageError("issuer takes one word: new.");
+    if (positionals.length !== 1 || positionals[0] !== "new") throw usageError("issuer takes one word, new.");
     const name = values.issuer ?? "";
     if (!ISSUER.test(name)) throw usageError("Name the issuer: --issuer acme.");
     const key = { issuer: name, ...newOkpKey("Ed25519") };
@@ -47,5 +47,5 @@ export const issuer: Command = {
 
 function ownNameSpace(name: string): string {
   if (AGENT_ID.test(`${AGENT_SCHEME}${name}.x`)) return `${AGENT_SCHEME}${name}.*`;
-  throw usageError("The name is none of agents: say for which it speaks, --agents 'agent://acme.*'.");
+  throw usageError("The name cannot begin an agent id. Name the agents, for example --agents 'agent://acme.*'.");
 }

@@ -213,14 +213,15 @@ async function serveStdio(agent: LateAgent, reporter: Reporter, io: Io): Promise
   let isTooLong = false;
   transport.onerror = ({ message }) => {
     isTooLong ||= message.startsWith("ReadBuffer exceeded");
-    if (!isTooLong) reporter.warn("A line on standard input is no message of JSON-RPC: it was ignored.");
+    if (!isTooLong) reporter.warn("A line on standard input is not a message of JSON-RPC. It was ignored.");
   };
   const { ended } = await serve(agent, transport, VERSION);
   const signal = AbortSignal.any([io.signal, endOf(io.stdin)]);
   signal.addEventListener("abort", () => void transport.close());
   if (signal.aborted) await transport.close();
   await ended;
-  if (isTooLong) throw new Failure("failed", `A line has over ${MAX_LINE_BYTES} bytes.`, "A message is far shorter.");
+  if (isTooLong)
+    throw new Failure("failed", `A line on standard input has over ${MAX_LINE_BYTES} bytes.`, "Send shorter messages.");
 }
 
 /** Until the signal. @throws {Failure} `failed` when it cannot listen. */
@@ -236,7 +237,11 @@ async function serveHttp(
   });
   const server = new McpHttpServer(sessions, options);
   const url = await server.start().catch(({ code }) => {
-    throw new Failure("failed", `It cannot listen there (${code}).`, "Choose another port with --http.");
+    throw new Failure(
+      "failed",
+      `relay mcp cannot listen at the address of --http (${code}).`,
+      "Choose another port with --http.",
+    );
   });
   reporter.report("mcp_http", `MCP at ${url}; its token: ${place}`, { url, token_place: place }, "green");
   if (!io.signal.aborted) await once(io.signal, "abort");
@@ -301,22 +306,22 @@ async function tokenOf(file: string, own: number | undefined): Promise<string | 
  */
 async function requireOwn(handle: FileHandle, file: string, own: number | undefined): Promise<void> {
   const found = await handle.stat();
-  if (!found.isFile()) throw chosenByOthers(file, "no regular file");
+  if (!found.isFile()) throw chosenByOthers(file, "not a regular file");
   if (own === undefined) return;
   if (found.uid !== own)
-    throw usageError(`${file} is another user's, who knows its token.`, `Name a file that is yours. ${MOUNTED}`);
+    throw usageError(`${file} belongs to another user, who knows its token.`, `Name a file that is yours. ${MOUNTED}`);
   if (found.nlink !== 1) throw chosenByOthers(file, "one of several links to a file");
   if ((found.mode & 0o077) === 0) return;
-  const hint = `Remove it, and another is made. Where nobody else can have used it: chmod 600 ${file}. ${MOUNTED}`;
+  const hint = `Remove it, and relay mcp makes another. If nobody else can have used it, run: chmod 600 ${file}. ${MOUNTED}`;
   throw usageError(`Other users may know the token of ${file}, or have chosen it.`, hint);
 }
 
 /** A file that an orchestrator mounts is a link, and others may read it. */
-const MOUNTED = "Of a secret that is mounted, as in Kubernetes, give the content: RELAY_MCP_TOKEN, from secretKeyRef.";
+const MOUNTED = "For a secret that is mounted, as in Kubernetes, set RELAY_MCP_TOKEN with secretKeyRef.";
 
 function chosenByOthers(file: string, kind: string): Failure {
   return usageError(
-    `${file} is ${kind}: another user may have chosen its token.`,
+    `${file} is ${kind}. Another user may have chosen its token.`,
     `Name a regular file that is yours. ${MOUNTED}`,
   );
 }
@@ -329,5 +334,5 @@ async function newToken(file: string): Promise<string> {
 
 function checked(token: string, place: string): string {
   if (TOKEN.test(token)) return token;
-  throw usageError(`${place} holds no token.`, "A token has 32 to 512 characters, without spaces.");
+  throw usageError(`${place} does not hold a token.`, "A token has 32 to 512 characters, without spaces.");
 }

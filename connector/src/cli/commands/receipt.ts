@@ -36,7 +36,7 @@ export const receipt: Command = {
 function notListening(agent: string): Failure {
   return new Failure(
     "receipt_incomplete",
-    `No relay listen or relay mcp of ${agent} runs here: nothing holds the envelopes.`,
-    "The relay keeps none. Let one of them run from before the request until after the decision, and ask while it runs.",
+    `No relay listen or relay mcp of ${agent} runs here, so nothing holds the envelopes.`,
+    "The relay keeps no envelopes. Run relay listen from before the request until after the decision, and run relay receipt beside it.",
   );
 }

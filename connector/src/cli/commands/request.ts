@@ -93,9 +93,14 @@ async function settled(making: Promise<unknown>): Promise<{ readonly receipt?: u
 /** A decision on what nobody received would prove nothing. */
 function notOnline(): Failure {
   const hint = "Request again once relay status shows it online.";
-  return new Failure("target_not_online", "The target is not online: no decision is waited for.", hint, {
-    retry: "later",
-  });
+  return new Failure(
+    "target_not_online",
+    "The target is not online, so the command does not wait for a decision.",
+    hint,
+    {
+      retry: "later",
+    },
+  );
 }
 
 export const LOOK_MS = 1000;
@@ -144,8 +149,8 @@ function passing(error: unknown): Failure {
 
 /** The relay accepted the request, so it had the session. */
 function lost(): Failure {
-  const text = "The relay does not have the session any more: it lost what it knew, as with a Redis that starts empty.";
-  return new Failure("unknown_session", text, "Nobody can decide it now: request the session again.");
+  const text = "The relay no longer has the session. Perhaps its Redis started empty.";
+  return new Failure("unknown_session", text, "Nobody can decide this session now. Request it again.");
 }
 
 function undecided(away: Failure | undefined): Failure {
@@ -153,7 +158,7 @@ function undecided(away: Failure | undefined): Failure {
   return new Failure(
     "timeout",
     `The session was not decided in time.${why}`,
-    "It may be decided still: its answer goes to a relay listen of this agent.",
+    "It may still be decided. Look it up with relay status; a relay listen of this agent prints the decision.",
   );
 }
 
@@ -163,7 +168,7 @@ const ASK_AGAIN_MS = 50;
 /** What is wrong with a receipt for good: only the decision may still come. */
 const DECISION = "decision";
 const CHOOSE_ANOTHER = "Give --receipt the name of a new file.";
-const PRINTED_AGAIN = "The relay listen that runs, if there is one, prints it again: relay receipt.";
+const PRINTED_AGAIN = "If a relay listen of the agent runs, relay receipt prints the receipt again.";
 
 /** The receipt of a session that was just decided. @throws {Failure | RelayError} `receipt_incomplete` when there is none. */
 async function receiptOf(sessionId: string, transport: Transport, signal: AbortSignal): Promise<unknown> {
@@ -189,8 +194,8 @@ type WriteReceipt = (receipt: unknown) => Promise<void>;
  */
 async function withReceiptFile<T>(file: string, use: (write: WriteReceipt) => Promise<T>): Promise<T> {
   const handle = await open(file, "wx").catch(({ code }: NodeJS.ErrnoException) => {
-    if (code === "EEXIST") throw new Failure("failed", `${file} exists already; nothing was sent.`, CHOOSE_ANOTHER);
-    throw new Failure("failed", `${file} cannot be written (${code}); nothing was sent.`, CHOOSE_ANOTHER);
+    if (code === "EEXIST") throw new Failure("failed", `${file} exists already. Nothing was sent.`, CHOOSE_ANOTHER);
+    throw new Failure("failed", `${file} cannot be written (${code}). Nothing was sent.`, CHOOSE_ANOTHER);
   });
   let isWritten = false;
   try {
@@ -215,7 +220,7 @@ function mayStillCome(error: unknown): boolean {
 function signedByGateway(): Failure {
   return new Failure(
     "receipt_incomplete",
-    "There is no receipt: the relay's gateway signed the request, not this agent.",
+    "There is no receipt, because the relay's gateway signed the request and not this agent.",
     "Unset RELAY_API_KEY to request with the agent's own key.",
   );
 }

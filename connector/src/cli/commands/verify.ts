@@ -20,9 +20,9 @@ export const verify: Command = {
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, BELIEVED);
     const [file, ...more] = positionals;
-    if (file === undefined || more.length > 0) throw usageError("verify takes one word: the receipt's file, or -.");
+    if (file === undefined || more.length > 0) throw usageError("verify takes one word, the receipt's file or -.");
     const believed = await readBelieved(values, io);
-    if (believed === undefined) throw usageError("Name whom you believe: --issuer FILE, or --key FILE.");
+    if (believed === undefined) throw usageError("Name the issuers that you believe with --issuer FILE or --key FILE.");
     const verdict = await verifyReceipt(await readText(file, io), await Issuers.from(believed));
     if (!verdict.valid) throw invalid(verdict.problem);
     const lines = values.json ? [jsonLine({ ok: true, ...membersOf(verdict.facts) })] : linesOf(verdict.facts);
@@ -64,7 +64,7 @@ function revokedText({ agent, issuer }: CredentialFacts): string {
 }
 
 function invalid(problem: ReceiptProblem): Failure {
-  return new Failure("invalid_receipt", `The receipt is not valid: ${problem.code}, ${why(problem)}.`, "");
+  return new Failure("invalid_receipt", `The receipt is not valid (${problem.code}): ${why(problem)}.`, "");
 }
 
 function why(problem: ReceiptProblem): string {

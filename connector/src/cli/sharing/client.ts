@@ -67,12 +67,15 @@ export async function findHolder(place: ControlPlace, except?: string): Promise<
 
 function otherVersion(agent: string, { pid, version }: JsonObject): [text: string, hint: string] {
   const text = `Process ${pid} has the connection of ${agent} here, by version ${version} of the connector.`;
-  return [`${text} This is version ${VERSION}: they share none.`, "Use the same version for both."];
+  return [
+    `${text} This process has version ${VERSION}, so they share no connection.`,
+    "Use the same version for both.",
+  ];
 }
 
 function silent(agent: string): Failure {
   const text = `The process that has the control socket of ${agent} here does not answer at the moment.`;
-  const hint = "Nothing was sent: send it again later.";
+  const hint = "Nothing was sent. Send it again later.";
   return new Failure("unreachable", text, hint, { retry: "later", outcome: "refused" });
 }
 
@@ -178,7 +181,7 @@ function knownOutcome(value: unknown): "refused" | "unknown" {
 function disconnected({ aborted }: AbortSignal): Failure {
   const hint = "The message may have been sent.";
   if (aborted) return new Failure("aborted", "Interrupted.", hint, { outcome: "unknown" });
-  return new Failure("timeout", "The process that was to send it has ended, or is not heard of any more.", hint, {
+  return new Failure("timeout", "The process that was to send it has ended or no longer answers.", hint, {
     outcome: "unknown",
   });
 }
@@ -280,6 +283,6 @@ function acceptedOf({ envelope_id, target_delivery, duplicate = false }: Control
 }
 
 function gone(): Failure {
-  const hint = "This process takes over: call again in a few seconds.";
+  const hint = "This process takes over. Call again in a few seconds.";
   return new Failure("unreachable", "The process that had the agent's connection has ended.", hint, { retry: "later" });
 }

@@ -104,7 +104,7 @@ export function parseRequest(value: unknown): ControlRequest | AskRequest {
   if (typeof to !== "string" || kind === undefined || !isOfKind(kind, members)) {
     throw usageError(
       "A line is not a valid request.",
-      'Such as {"to":"agent://bob","payload":{"message":"hi"}}; see: relay listen --help',
+      'A valid line is {"to":"agent://bob","payload":{"message":"hi"}}. CLI.md#control-requests lists all members.',
     );
   }
   return { to, ...members } as ControlRequest | AskRequest;
@@ -238,6 +238,6 @@ function jsonOf(line: string): unknown {
   try {
     return parseJson(line);
   } catch {
-    throw usageError("A line is not JSON.", "Send one JSON object a line.");
+    throw usageError("A line is not JSON.", "Send one JSON object per line.");
   }
 }

@@ -23,7 +23,7 @@ const ENDING = jsonLine({
   retry: "later",
   outcome: "refused",
   message: "The process that has the agent's connection ends.",
-  hint: "Nothing was sent: send it again.",
+  hint: "Nothing was sent. Send it again.",
 });
 
 /**

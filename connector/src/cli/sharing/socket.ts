@@ -128,7 +128,7 @@ async function madeFolder(warn: Warn): Promise<string | undefined> {
   if (folder === undefined) return undefined;
   const failed = await whyNotMade(folder);
   if (failed === undefined) return await privateFolder(folder, warn);
-  const hint = "Give this user a home folder that it can write, and start them again.";
+  const hint = "Give this user a home folder that it can write, and start the processes again.";
   warn(`The folder of the control sockets, ${folder}, cannot be made (${failed}). ${UNSHARED}`, hint);
   return undefined;
 }
@@ -181,13 +181,13 @@ async function privateFolder(folder: string, warn: Warn): Promise<string | undef
   const found = await statOf(folder);
   if (found === undefined) return undefined;
   if (!found.isDirectory() || found.uid !== process.getuid?.()) {
-    const text = `The folder of the control sockets, ${folder}, is not yours, or no folder. ${UNSHARED}`;
-    warn(text, "Have it removed, and start them again.");
+    const text = `The folder of the control sockets, ${folder}, belongs to another user or is not a folder. ${UNSHARED}`;
+    warn(text, "Have it removed, and start the processes again.");
     return undefined;
   }
   if ((found.mode & 0o077) === 0) return folder;
   const text = `Other users can enter the folder of the control sockets, ${folder}. ${UNSHARED}`;
-  warn(text, `Run: chmod 700 ${shellWord(folder)}, and start them again.`);
+  warn(text, `Run: chmod 700 ${shellWord(folder)}, and start the processes again.`);
   return undefined;
 }
 
