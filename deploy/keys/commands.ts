@@ -23,16 +23,8 @@ import {
   developmentKeysFile,
 } from "../local/dev-keys.ts";
 import type { Io } from "../local/io.ts";
-import {
-  expiryOf,
-  type Options,
-  oneAgentOf,
-  onlyOne,
-  parseCommandLine,
-  USAGE,
-  UsageError,
-  waitOf,
-} from "./command-line.ts";
+import { expiryOf, type Options, oneAgentOf, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";
+import { PAGES, USAGE } from "./help.ts";
 import {
   type Outcome,
   ofCredential,
@@ -67,7 +59,7 @@ interface Said {
 export async function runKeysCommand(args: string[], { env, stdin }: Pick<Io, "env" | "stdin">): Promise<Said> {
   const { values, positionals } = parseCommandLine(args);
   const [command, ...rest] = positionals;
-  if (values.help === true || command === undefined) return { data: USAGE };
+  if (values.help === true || command === undefined) return { data: PAGES.get(command ?? "") ?? USAGE };
 
   if (!COMMANDS.includes(command)) {
     throw new UsageError(`There is no command ${command}: there are ${COMMANDS.join(", ")}.`);

@@ -131,6 +131,14 @@ describe("npm install of its address", () => {
     expect(await compile("wrong", wrong, browser)).toContain("TS2554");
   });
 
+  test("brings a command whose help names the reference beside it", async () => {
+    const bin = join(project, "node_modules/.bin/relay");
+    const { stdout } = await machine.run(process.execPath, [bin, "listen", "--help"], project);
+    const [, file = ""] = /^Reference: (.+)#listen$/m.exec(stdout) ?? [];
+    expect(file).toBe(join("node_modules", "agent-relay-connector", "CLI.md"));
+    expect(await readFile(join(project, file), "utf8")).toContain("\n## listen\n");
+  });
+
   test("brings a command that serves MCP", async () => {
     const bin = join(project, "node_modules/.bin/relay");
     const args = [bin, "mcp", "--url", pod.url, "--key", await keyFileIn(project, "bob")];

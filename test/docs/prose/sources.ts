@@ -9,7 +9,7 @@ import { SETTINGS } from "relay-runtime/settings-catalogue.ts";
 import { COMMANDS, run } from "../../../connector/src/cli/run.ts";
 import { CONNECTOR_ERRORS, RELAY_ERRORS } from "../../../connector/src/errors.ts";
 import { USAGE as ADMIN } from "../../../deploy/admin/run.ts";
-import { USAGE as KEYS } from "../../../deploy/keys/command-line.ts";
+import { USAGE as KEYS, PAGES as KEYS_PAGES } from "../../../deploy/keys/help.ts";
 import { type Place, placesInEntry, placesInHelp, placesInMarkdown } from "./places.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../../../", import.meta.url));
@@ -52,7 +52,8 @@ function catalogues(): Record<string, Catalogue> {
 async function helpPages(): Promise<Record<string, string>> {
   const names = COMMANDS.map(({ name }) => name);
   const pages = await Promise.all(names.map(async (name) => [`help: relay ${name}`, await help(name)] as const));
-  const npm = { "help: npm run admin": ADMIN, "help: npm run keys": KEYS };
+  const keys = [...KEYS_PAGES].map(([name, page]) => [`help: npm run keys ${name}`, page] as const);
+  const npm = { "help: npm run admin": ADMIN, "help: npm run keys": KEYS, ...Object.fromEntries(keys) };
   return { ...npm, "help: relay": await help(), ...Object.fromEntries(pages) };
 }
 
