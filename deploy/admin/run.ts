@@ -60,7 +60,7 @@ export function parseCommandLine(args: string[]) {
 }
 
 /** `--url`: the listeners to ask, without slashes at their ends. @throws {UsageError} */
-export function urlsOf({ url = [] }: Options, { ADMIN_PORT: port }: Environment): string[] {
+function urlsOf({ url = [] }: Options, { ADMIN_PORT: port }: Environment): string[] {
   const urls = url.flatMap((text) => text.split(",")).map((text) => text.trim().replace(/\/+$/, ""));
   if (!urls.every(isAddress)) {
     throw new UsageError(
@@ -85,7 +85,7 @@ export function keyFileOf(options: Options, { RELAY_ADMIN_KEY_FILE: file }: Envi
 }
 
 /** `--key` or `--issuer`, as a query. @throws {UsageError} */
-export function holderQueryOf({ key, issuer }: Options): string {
+function holderQueryOf({ key, issuer }: Options): string {
   if ((key === undefined) === (issuer === undefined)) throw new UsageError("agents takes --key <id> or --issuer <id>.");
   return new URLSearchParams(key === undefined ? { issuer: issuer ?? "" } : { key }).toString();
 }
@@ -141,7 +141,7 @@ export interface Output {
 }
 
 /** Runs one command of `npm run admin`. @throws {UsageError | Error} that says what to do. */
-export async function runAdminCommand(args: string[], environment: Environment): Promise<Output> {
+async function runAdminCommand(args: string[], environment: Environment): Promise<Output> {
   const { values, positionals } = parseCommandLine(args);
   const [command, ...rest] = positionals;
   if (values.help === true || command === undefined) return { text: USAGE, unanswered: [] };

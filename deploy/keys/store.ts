@@ -88,7 +88,7 @@ const MOST = 16;
 const PLAIN_NAME = /^\w{1,32}$/;
 
 /** A line for each field that is missing or wrong, for the first of them. No value is in it: one may be a secret. */
-export function fieldProblems(value: unknown, { issues }: z.ZodError): string {
+function fieldProblems(value: unknown, { issues }: z.ZodError): string {
   const lines = issues.slice(0, MOST).map((issue) => `  ${problemOf(value, issue)}`);
   const more = issues.length - lines.length;
   return [...lines, ...(more > 0 ? [`  ${more} more are not shown.`] : [])].join("\n");

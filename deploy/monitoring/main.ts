@@ -21,7 +21,7 @@ const HEAD =
  * The rules of a PrometheusRule as the rule file of a Prometheus that no operator runs. Pure.
  * @param manifest YAML with `spec` at its end, indented by two spaces. @throws {Error} when it is another one.
  */
-export function ruleFileOf(manifest: string): string {
+function ruleFileOf(manifest: string): string {
   const [, spec] = manifest.split(/^spec:\n/m);
   const lines = spec?.split("\n") ?? [];
   if (lines.length === 0 || lines.some((line) => line !== "" && !line.startsWith("  "))) {

@@ -159,7 +159,7 @@ export async function writeDocument(document: string, part: string, text: string
  * What stands between `<!-- part: … -->` and `<!-- /part -->` is the tool's.
  * @throws Error when the document has no place for it.
  */
-export function insertedInto(document: string, part: string, text: string): string {
+function insertedInto(document: string, part: string, text: string): string {
   const place = new RegExp(`(<!-- ${part}: [^>]*-->\\n)[\\s\\S]*(<!-- /${part} -->)`);
   if (!place.test(document)) throw new Error(`The document has no place for: ${part}`);
   return document.replace(place, (_, open, close) => `${open}\n${text}\n${close}`);

@@ -22,7 +22,7 @@ import { jsonLine } from "../io.ts";
  */
 
 /** What whoever follows later is told, too. */
-export type SessionNotice = Extract<Notice, { kind: "pending_sessions" | "decided_sessions" }>;
+type SessionNotice = Extract<Notice, { kind: "pending_sessions" | "decided_sessions" }>;
 
 /** The state of a connection that ended for good stays with its process: whoever follows then connects by itself. */
 export function stateLine(state: ConnectorState): string {

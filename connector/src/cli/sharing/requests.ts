@@ -86,19 +86,19 @@ export const CONTROL_MEMBERS: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether a line asks to be told what comes over the connection. */
-export function isFollow(value: unknown): boolean {
+function isFollow(value: unknown): boolean {
   const { follow, ref: _, ...others } = membersOf(value);
   return follow === true && Object.keys(others).length === 0;
 }
 
 /** The session that a line asks for the receipt of; undefined for any other line. */
-export function receiptAskedBy(value: unknown): string | undefined {
+function receiptAskedBy(value: unknown): string | undefined {
   const { receipt, ref: _, ...others } = membersOf(value);
   return Object.keys(others).length === 0 ? textOf(receipt) : undefined;
 }
 
 /** Checks members and types of a JSON value; the relay checks their contents. @throws {Failure} `usage`. */
-export function parseRequest(value: unknown): ControlRequest | AskRequest {
+function parseRequest(value: unknown): ControlRequest | AskRequest {
   const { to, ref: _, ...members } = membersOf(value);
   const kind = KINDS.find((types) => members[Object.keys(types)[0] as string] !== undefined);
   if (typeof to !== "string" || kind === undefined || !isOfKind(kind, members)) {
